@@ -1,6 +1,6 @@
 # Headers that most files include are read once: by the command and tests, and by all of a build with a sanitizer, which
-# is a fifth of their time and more. The library itself is built without in other builds, so that each file is known to
-# include what it uses; so is everything with clang, which takes such a header only where all of its flags are the same.
+# is a fifth of their time and more. The library itself is built without in other builds, which read them for eight files
+# at a time (PREFIX_UNITY); so is everything with clang, which takes such a header only where all of its flags are the same.
 #
 #   prefix_precompile(target [header...])     makes the header, of these and those below
 #   prefix_precompile_as(target made)         takes that of a target with the same flags

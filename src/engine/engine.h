@@ -34,7 +34,6 @@
 #include "engine/request_check.h"
 #include "engine/request_histograms.h"
 #include "model/model.h"
-#include "tree/policy_ghosts.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -42,6 +41,7 @@ namespace prefix {
 class KvMemory;
 class LowerTiers;
 class PageKeys;
+class PolicyGhosts;
 class Scheduler;
 
 // progress(fraction in [0, 1]) returns false to abort the load (kCancelled).

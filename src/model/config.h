@@ -11,11 +11,12 @@
 
 #include "base/json_fwd.h"
 #include "model/architecture.h"
-#include "model/gguf_metadata.h"
 #include "model/quantization_config.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
+
+class GgufMetadata;
 
 // Caps on untrusted numbers, far above every model of these families.
 struct ConfigLimits {

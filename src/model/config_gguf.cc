@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "model/gguf_metadata.h"
 
 namespace prefix {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/gguf_metadata.h"
 #include "model/json_file.h"
 
 namespace prefix {

@@ -16,9 +16,10 @@
 #include "base/input_folder.h"
 #include "base/json_fwd.h"
 #include "base/json_text.h"
-#include "model/gguf_metadata.h"
 
 namespace prefix {
+
+class GgufMetadata;
 
 struct Declared {
   std::string format;              // "safetensors" or "GGUF"

@@ -17,7 +17,7 @@ using testing_support::make_options;
 using testing_support::OptionList;
 
 // Directories of the golden models, with their architectures.
-std::map<std::string, std::string> golden_models_by_name() {
+std::map<std::string, std::string> read_models() {
   std::map<std::string, std::string> models;
   for (const auto& entry :
        std::filesystem::directory_iterator(testing_support::golden_folder() + "/logits")) {
@@ -30,6 +30,11 @@ std::map<std::string, std::string> golden_models_by_name() {
   return models;
 }
 
+const std::map<std::string, std::string>& golden_models_by_name() {
+  static const std::map<std::string, std::string> models = read_models();
+  return models;
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const auto& [name, architecture] : golden_models_by_name()) names.push_back(name);
@@ -38,7 +43,7 @@ std::vector<std::string> model_names() {
 
 // The models of an architecture share its 520 cases.
 size_t cases_of(const std::string& model) {
-  const auto models = golden_models_by_name();
+  const auto& models = golden_models_by_name();
   const std::string& architecture = models.at(model);
   const auto alike = std::ranges::count_if(
       models, [&](const auto& other) { return other.second == architecture; });

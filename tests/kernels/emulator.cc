@@ -318,24 +318,39 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
     return c;
   if (a.bias && a.output == Output::kActivation)
     return failure(Code::kInternal, "cuBLASLt has no such epilogue");
-  std::vector<float> x(static_cast<size_t>(a.k));
-  std::vector<float> w(static_cast<size_t>(a.n * a.k));
-  for (int64_t j = 0; j < a.n; ++j)
+  // Sixteen columns of y in registers, from those columns of the transpose of w.
+  using Four = float __attribute__((vector_size(16)));
+  struct Columns {
+    Four four[4];
+  };
+  constexpr int64_t kColumns = 16;
+  std::vector<float> x(static_cast<size_t>(a.rows * a.k));
+  for (int64_t r = 0; r < a.rows; ++r)
     for (int64_t i = 0; i < a.k; ++i)
-      w[static_cast<size_t>(i * a.n + j)] = load_element(a.w, j * a.ld_w + i, a.element);
-  std::vector<float> y(static_cast<size_t>(a.n));
-  for (int64_t r = 0; r < a.rows; ++r) {
-    std::fill(y.begin(), y.end(), 0.0f);
-    for (int64_t i = 0; i < a.k; ++i) {
-      const float v = load_element(a.x, r * a.ld_x + i, a.element);
-      const float* const row = &w[static_cast<size_t>(i * a.n)];
-      for (size_t j = 0; j < y.size(); ++j) y[j] += v * row[j];
-    }
-    for (int64_t j = 0; j < a.n; ++j) {
-      const int64_t at = r * a.ld_y + j;
-      const float before = a.output == Output::kF32Add ? load_element(a.y, at, result) : 0.0f;
-      store_element(a.y, at, result,
-                    y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + before);
+      x[static_cast<size_t>(r * a.k + i)] = load_element(a.x, r * a.ld_x + i, a.element);
+  std::vector<Columns> w(static_cast<size_t>(a.k));
+  for (int64_t first = 0; first < a.n; first += kColumns) {
+    const int64_t columns = std::min(kColumns, a.n - first);
+    for (int64_t i = 0; i < a.k; ++i)
+      for (int64_t c = 0; c < columns; ++c)
+        w[static_cast<size_t>(i)].four[c / 4][c % 4] =
+            load_element(a.w, (first + c) * a.ld_w + i, a.element);
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const float* const row = &x[static_cast<size_t>(r * a.k)];
+      Four y0 = {}, y1 = {}, y2 = {}, y3 = {};
+      for (int64_t i = 0; i < a.k; ++i) {
+        const Columns& column = w[static_cast<size_t>(i)];
+        y0 += row[i] * column.four[0];
+        y1 += row[i] * column.four[1];
+        y2 += row[i] * column.four[2];
+        y3 += row[i] * column.four[3];
+      }
+      const Columns y = {{y0, y1, y2, y3}};
+      for (int64_t c = 0; c < columns; ++c) {
+        const int64_t j = first + c, at = r * a.ld_y + j;
+        const float before = a.output == Output::kF32Add ? load_element(a.y, at, result) : 0.0f;
+        store_element(a.y, at, result, y.four[c / 4][c % 4] + (a.bias ? a.bias[j] : 0.0f) + before);
+      }
     }
   }
   return Code::kOk;

@@ -103,10 +103,10 @@ struct Int8ByPairs {
   using A = int8_t;
   using B = uint8_t;
   using Vec = LevelSimd::I;
-  using BVec = LevelSimd::I;
+  using BVec = Pairs;
   static constexpr int kLanes = 4;
   static constexpr int kStep = 4;
-  static constexpr int kPhases = 4;  // a number of each quad
+  static constexpr int kPhases = 2;
   static constexpr int kAccumulators = 12;
   static Vec zero() { return Vec{0, 0, 0, 0}; }
   static Vec load_c(const float* p) {
@@ -115,16 +115,13 @@ struct Int8ByPairs {
     return v;
   }
   static void store_c(float* p, Vec v) { __builtin_memcpy(p, &v, sizeof v); }
-  static BVec load_b(const uint8_t* p, int phase) {
-    Vec v;
+  static Pairs load_b(const uint8_t* p, int phase) {
+    Pairs v;
     __builtin_memcpy(&v, p, sizeof v);
-    return (v >> (8 * phase)) & 255;
+    return (phase == 0 ? v : v >> 8) & 255;
   }
-  static Vec broadcast_a(const int8_t* p, int phase) {
-    const int32_t x = p[phase];
-    return Vec{x, x, x, x};
-  }
-  static Vec mac(Vec c, Vec a, BVec b) { return c + a * b; }
+  static Pairs broadcast_a(const int8_t* p, int phase) { return pair(p[phase], p[phase + 2]); }
+  static Vec mac(Vec c, Pairs a, Pairs b) { return add_products(c, a, b); }
 };
 
 #endif

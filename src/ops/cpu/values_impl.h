@@ -120,23 +120,32 @@ struct ValuesByVnni : ValueLanes {
 
 #else
 
+// Two 16-bit numbers a lane. A product of a signed and an unsigned byte fits 16 bits, too, which processors without
+// vectors of 32-bit products multiply at once.
+typedef int16_t Pairs __attribute__((vector_size(16)));
+inline Pairs pair(int32_t x, int32_t y) {
+  const int32_t both = (x & 0xffff) | y << 16;
+  return reinterpret_cast<Pairs>(LevelSimd::I{both, both, both, both});
+}
+inline LevelSimd::I add_products(LevelSimd::I c, Pairs a, Pairs b) {
+  const auto products = reinterpret_cast<LevelSimd::I>(a * b);
+  return c + ((products << 16) >> 16) + (products >> 16);
+}
+
 struct ValuesByPairs {
   using A = uint8_t;
   using Vec = LevelSimd::I;
   static constexpr int kLanes = 4;
   static constexpr int kVecs = 1;
-  static constexpr int kPhases = 4;  // a number of each quad
+  static constexpr int kPhases = 2;
   static Vec zero() { return Vec{0, 0, 0, 0}; }
-  static Vec load_b(const int8_t* p, int phase) {
-    Vec v;
+  static Pairs load_b(const int8_t* p, int phase) {
+    Pairs v;
     __builtin_memcpy(&v, p, sizeof v);
-    return (v << (24 - 8 * phase)) >> 24;
+    return phase == 0 ? (v << 8) >> 8 : v >> 8;
   }
-  static Vec broadcast_a(const uint8_t* p, int phase) {
-    const int32_t x = p[phase];
-    return Vec{x, x, x, x};
-  }
-  static Vec mac(Vec c, Vec a, Vec b) { return c + a * b; }
+  static Pairs broadcast_a(const uint8_t* p, int phase) { return pair(p[phase], p[phase + 2]); }
+  static Vec mac(Vec c, Pairs a, Pairs b) { return add_products(c, a, b); }
 };
 
 #endif
@@ -179,13 +188,13 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
     for (int quad = 0; quad < 8; ++quad) {
       PREFIX_UNROLL
       for (int phase = 0; phase < M::kPhases; ++phase) {
-        typename M::Vec b[NV];
+        decltype(M::load_b(v, 0)) b[NV];
         PREFIX_UNROLL
         for (int j = 0; j < NV; ++j)
           b[j] = M::load_b(v + quad * kQuadStride + j * M::kLanes * 4, phase);
         PREFIX_UNROLL
         for (int i = 0; i < MR; ++i) {
-          const typename M::Vec a = M::broadcast_a(p + i * ldp + quad * 4, phase);
+          const auto a = M::broadcast_a(p + i * ldp + quad * 4, phase);
           PREFIX_UNROLL
           for (int j = 0; j < NV; ++j) sum[i][j] = M::mac(sum[i][j], a, b[j]);
         }
