@@ -120,8 +120,8 @@ struct ValuesByVnni : ValueLanes {
 
 #else
 
-// Two 16-bit numbers a lane. A product of a signed and an unsigned byte fits 16 bits, too, which processors without
-// vectors of 32-bit products multiply at once.
+// Two 16-bit numbers a lane. The product of a signed and an unsigned byte fits 16 bits (-128 x 255), and processors
+// without vectors of 32-bit products have those of 16.
 typedef int16_t Pairs __attribute__((vector_size(16)));
 inline Pairs pair(int32_t x, int32_t y) {
   const int32_t both = (x & 0xffff) | y << 16;
