@@ -36,15 +36,18 @@ class TinyCheckpoint {
 
 using OptionList = std::initializer_list<std::pair<const char*, std::string>>;
 
+// The device of the same tests in programs of tests/kernels; null where it is the CPU.
+inline const char* test_device() { return std::getenv("PREFIX_TEST_DEVICE"); }
+
 inline Options make_options(OptionList list) {
   Options options;
   options.set("cache_bytes", "64M");
-#ifdef PREFIX_TEST_DEVICE  // the same tests on another device (tests/kernels)
-  options.set("device", PREFIX_TEST_DEVICE);
-  const char* const attention = std::getenv("PREFIX_TEST_CUDA_ATTENTION");
-  options.set("invariant", attention ? "false" : "true");
-  if (attention) options.set("cuda_attention", attention);
-#endif
+  if (const char* const device = test_device()) {
+    options.set("device", device);
+    const char* const attention = std::getenv("PREFIX_TEST_CUDA_ATTENTION");
+    options.set("invariant", attention ? "false" : "true");
+    if (attention) options.set("cuda_attention", attention);
+  }
   for (const auto& [key, value] : list) options.set(key, value);
   return options;
 }

@@ -13,14 +13,12 @@
 namespace prefix_tasks {
 namespace {
 
-constexpr double kBound = 1e-5;
-
-const Json& golden() {
+const Json& golden_heads() {
   static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/classify.json"));
   return all;
 }
 const Json& head_named(const std::string& name) {
-  for (const Json& head : golden().at("heads"))
+  for (const Json& head : golden_heads().at("heads"))
     if (head.at("name") == name) return head;
   throw std::logic_error("no golden head " + name);
 }
@@ -61,18 +59,8 @@ Task classified(prefix_engine* engine, const prefix_tokenizer* tokenizer, const 
   return task;
 }
 
-std::vector<prefix_token> tokens_of(const prefix_task* task, size_t item) {
-  std::vector<prefix_token> tokens(256);
-  size_t needed = 0;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return prefix_task_item_tokens(task, item, tokens.data(), tokens.size(), &needed, e);
-  });
-  tokens.resize(needed);
-  return tokens;
-}
-
 TEST(ClassifyByHead, AsThePipelineOfTransformers) {
-  for (const Json& head : golden().at("heads")) {
+  for (const Json& head : golden_heads().at("heads")) {
     SCOPED_TRACE(head.at("name").get<std::string>());
     const TempFolder folder;
     const Engine engine = engine_at(model_of(folder, head));

@@ -11,8 +11,6 @@
 namespace prefix_tasks {
 namespace {
 
-constexpr double kBound = 1e-5;
-
 const Json& golden() {
   static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/tasks.json"));
   return all;

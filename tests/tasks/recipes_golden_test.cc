@@ -12,20 +12,6 @@
 namespace prefix_tasks {
 namespace {
 
-constexpr double kBound = 1e-5;
-
-const Json& golden() { return golden_recipes(); }
-
-std::vector<prefix_token> tokens_of(const prefix_task* task, size_t item) {
-  std::vector<prefix_token> tokens(2048);
-  size_t needed = 0;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return prefix_task_item_tokens(task, item, tokens.data(), tokens.size(), &needed, e);
-  });
-  tokens.resize(needed);
-  return tokens;
-}
-
 void expect_near(const std::vector<float>& got, const Json& wanted, double bound = kBound) {
   ASSERT_EQ(got.size(), wanted.size());
   for (size_t i = 0; i < got.size(); ++i)
@@ -36,12 +22,12 @@ void expect_near(const std::vector<float>& got, const Json& wanted, double bound
 
 TEST(GoldenRecipes, RerankersAskAndScoreAsTheirAuthors) {
   const Engine engine = words_engine();
-  for (const Json& c : golden().at("rerank")) {
+  for (const Json& c : golden_recipes().at("rerank")) {
     SCOPED_TRACE(c["recipe"].get<std::string>() + " " + c["query"].get<std::string>());
     const Tokenizer tokenizer = tokenizer_of(c);
     Json options = {{"recipe", c["recipe"]}, {"max_prompt_tokens", c["max_prompt_tokens"]}};
     const Texts query = {c["query"].get<std::string>()};
-    const Strings documents = golden().at("documents");
+    const Strings documents = golden_recipes().at("documents");
     const Task task = rerank(engine, tokenizer, query, documents, options);
     for (size_t i = 0; i < documents.size(); ++i)
       EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
@@ -71,7 +57,7 @@ void expect_vectors(prefix_engine* engine, const Json& c) {
 
 TEST(GoldenRecipes, EmbeddersAskAsTheirAuthors) {
   const Engine engine = words_engine();
-  for (const Json& c : golden().at("embed")) expect_vectors(engine, c);
+  for (const Json& c : golden_recipes().at("embed")) expect_vectors(engine, c);
 }
 
 // The same where tokens see those behind them, as the files say or as the engine is told.
@@ -80,7 +66,7 @@ TEST(GoldenRecipes, BidirectionalEmbeddersAskAsTheirAuthors) {
   const Engine told = engine_at(words_model(), "bidirectional");
   const Engine said = engine_at(directory(folder, "said", words_files({{"is_causal", false}})));
   const Engine causal = words_engine();
-  for (const Json& c : golden().at("bidirectional_embed")) {
+  for (const Json& c : golden_recipes().at("bidirectional_embed")) {
     expect_vectors(told, c);
     expect_vectors(said, c);
     const Tokenizer tokenizer = tokenizer_of(c);
@@ -96,7 +82,7 @@ TEST(GoldenRecipes, BidirectionalEmbeddersAskAsTheirAuthors) {
 
 TEST(GoldenRecipes, ABidirectionalRerankerReadsTheMeanOfItsHiddenStates) {
   const TempFolder folder;
-  const Json& golden_head = golden().at("bidirectional_rerank");
+  const Json& golden_head = golden_recipes().at("bidirectional_rerank");
   const std::vector<float> row = golden_head.at("weight");
   const Engine engine = engine_at(directory(
       folder, "llama-nemotron-rerank-1b-v2",
@@ -104,7 +90,7 @@ TEST(GoldenRecipes, ABidirectionalRerankerReadsTheMeanOfItsHiddenStates) {
   for (const Json& c : golden_head.at("cases")) {
     const Tokenizer tokenizer = tokenizer_of(c);
     const Texts query = {c["query"].get<std::string>()};
-    const Strings documents = golden().at("documents");
+    const Strings documents = golden_recipes().at("documents");
     const Task task = rerank(engine, tokenizer, query, documents, nullptr);
     EXPECT_EQ(task_info(task).at("recipe"), c["recipe"]);
     for (size_t i = 0; i < documents.size(); ++i)
@@ -124,7 +110,7 @@ TEST(GoldenRecipes, ABidirectionalRerankerReadsTheMeanOfItsHiddenStates) {
 
 // The model that reads text, as a JinaForRanking: with a projector.
 std::string listwise_model(const TempFolder& folder, const Json& changes = Json::object()) {
-  const Json& projector = golden().at("listwise");
+  const Json& projector = golden_recipes().at("listwise");
   StoredTensors more;
   for (const char* layer : {"projector.0", "projector.2"}) {
     const Json& rows = projector.at(layer);
@@ -147,7 +133,7 @@ Json listwise_recipe(const Json& list) {
 TEST(GoldenRecipes, AListwiseRerankerReadsTheDocumentsOfAQueryTogether) {
   const TempFolder folder;
   const Engine engine = engine_at(listwise_model(folder));
-  for (const Json& c : golden().at("listwise").at("cases")) {
+  for (const Json& c : golden_recipes().at("listwise").at("cases")) {
     SCOPED_TRACE(c["query"].get<std::string>() + c["max_documents"].dump());
     const Tokenizer tokenizer = tokenizer_of(c);
     Json options = nullptr;
@@ -159,7 +145,7 @@ TEST(GoldenRecipes, AListwiseRerankerReadsTheDocumentsOfAQueryTogether) {
       options = {{"recipe", folder / "short.json"}};
     }
     const Texts query = {c["query"].get<std::string>()};
-    const Strings documents = golden().at("documents");
+    const Strings documents = golden_recipes().at("documents");
     const Task task = rerank(engine, tokenizer, query, documents, options);
     EXPECT_EQ(task_info(task).at("recipe"), "jina-reranker-v3");
     for (size_t i = 0; i < documents.size(); ++i)
@@ -178,9 +164,9 @@ TEST(GoldenRecipes, AListwiseRerankerReadsTheDocumentsOfAQueryTogether) {
 TEST(GoldenRecipes, ListsStandForThemselves) {
   const TempFolder folder;
   const Engine engine = engine_at(listwise_model(folder));
-  const Json& cases = golden().at("listwise").at("cases");
+  const Json& cases = golden_recipes().at("listwise").at("cases");
   const Tokenizer tokenizer = tokenizer_of(cases[0]);
-  const Strings documents = golden().at("documents");
+  const Strings documents = golden_recipes().at("documents");
   const Texts queries = {cases[0]["query"].get<std::string>(),
                          cases[1]["query"].get<std::string>()};
   const Task both = rerank(engine, tokenizer, queries, documents, nullptr);
@@ -205,9 +191,9 @@ TEST(GoldenRecipes, ListsStandForThemselves) {
 TEST(GoldenRecipes, AListThatDoesNotFitFailsByName) {
   const TempFolder folder;
   const Engine engine = engine_at(listwise_model(folder));
-  const Json& c = golden().at("listwise").at("cases")[0];
+  const Json& c = golden_recipes().at("listwise").at("cases")[0];
   const Tokenizer tokenizer = tokenizer_of(c);
-  const Strings documents = golden().at("documents");
+  const Strings documents = golden_recipes().at("documents");
   const Texts query = {c["query"].get<std::string>()};
   // As many prompts as it takes; a document that is too long alone is cut, or fails alone.
   const size_t around = c["tokens"][0].size();
@@ -254,7 +240,7 @@ TEST(GoldenRecipes, AutoKnowsTheirNames) {
       {"rerank", "rerank"}, {"embed", "embed"}, {"bidirectional_embed", "embed"}};
   for (const auto& [cases, kind] : kinds) {
     const Json said = cases == kind ? Json::object() : Json{{"is_causal", false}};
-    for (const Json& c : golden().at(cases)) {
+    for (const Json& c : golden_recipes().at(cases)) {
       const Tokenizer tokenizer = tokenizer_of(c);
       for (const std::string& name : named.at(c["recipe"])) {
         if (std::filesystem::exists(folder / name)) continue;
@@ -277,7 +263,7 @@ std::vector<float> vector_of(prefix_engine* engine, const std::vector<prefix_tok
 
 TEST(GoldenRecipes, VectorsArePooledAsInSentenceTransformers) {
   const Engine engine = words_engine();
-  for (const Json& c : golden().at("pooling")) {
+  for (const Json& c : golden_recipes().at("pooling")) {
     const auto tokens = c["tokens"].get<std::vector<prefix_token>>();
     for (const char* pooling : {"mean", "first", "last"})
       expect_near(vector_of(engine, tokens, {{"pooling", pooling}, {"normalize", "false"}}),
@@ -299,7 +285,7 @@ TEST(GoldenRecipes, VectorsArePooledAsInSentenceTransformers) {
 
 TEST(GoldenRecipes, AHeadGivesTheLogitsOfTransformers) {
   const TempFolder folder;
-  const Json& c = golden().at("head");
+  const Json& c = golden_recipes().at("head");
   std::vector<float> rows;
   for (const Json& row : c["weight"])
     for (const Json& value : row) rows.push_back(value);

@@ -11,8 +11,6 @@
 namespace prefix_tasks {
 namespace {
 
-constexpr int64_t kMinute = 60'000;  // instead of "for ever", so that a hang is a failure
-
 Texts documents(size_t count, bool signal = false) {
   Texts list;
   if (signal) list.add("\xff");
@@ -263,16 +261,7 @@ TEST(Builder, TokensOfAnItemAreThoseOfItsRequest) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = rerank(engine, tokenizer, {"What?"}, {"Bread.", "A longer text\xff"});
-  const auto tokens = [&](size_t item) {
-    size_t needed = 0;
-    std::vector<prefix_token> out(512);
-    expect(PREFIX_OK, [&](prefix_error* e) {
-      return prefix_task_item_tokens(task, item, out.data(), out.size(), &needed, e);
-    });
-    out.resize(needed);
-    return out;
-  };
-  const std::vector<prefix_token> before = tokens(0);
+  const std::vector<prefix_token> before = tokens_of(task, 0);
   const auto cached = [&] {
     prefix_cache_info found = PREFIX_CACHE_INFO_INIT;
     expect(PREFIX_OK, [&](prefix_error* e) {
@@ -284,7 +273,7 @@ TEST(Builder, TokensOfAnItemAreThoseOfItsRequest) {
   expect(PREFIX_ERR_INVALID_UTF8,
          [&](prefix_error* e) { return prefix_task_item_tokens(task, 1, nullptr, 0, nullptr, e); });
   run(task);
-  EXPECT_EQ(tokens(0), before);
+  EXPECT_EQ(tokens_of(task, 0), before);
   EXPECT_EQ(info(task, 0).prompt_tokens, static_cast<int64_t>(before.size()));
   EXPECT_GE(cached(), static_cast<int64_t>(before.size()) - 1);
 }

@@ -12,8 +12,6 @@
 namespace prefix_tasks {
 namespace {
 
-constexpr int64_t kMinute = 60'000;  // instead of "for ever", so that a hang is a failure
-
 Texts questions(size_t count) {
   Texts list;
   for (size_t i = 0; i < count; ++i) list.add("Which tree is number " + std::to_string(i) + "?");

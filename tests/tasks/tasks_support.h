@@ -26,6 +26,9 @@ using Json = nlohmann::json;
 using Tokenizer = Handle<prefix_tokenizer, prefix_tokenizer_release>;
 using Strings = std::vector<std::string>;
 
+inline constexpr double kBound = 1e-5;       // of what is compared with transformers
+inline constexpr int64_t kMinute = 60'000;  // ms: instead of "for ever", so that a hang is a failure
+
 // A list of texts as the functions that fill a task take it.
 struct Texts {
   Strings list;
@@ -255,6 +258,16 @@ inline std::string message(const prefix_task* task, size_t item) {
   return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
     return prefix_task_item_message(task, item, buf, cap, needed, e);
   });
+}
+// The whole prompt of an item.
+inline std::vector<prefix_token> tokens_of(const prefix_task* task, size_t item) {
+  std::vector<prefix_token> tokens(2048);
+  size_t needed = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_task_item_tokens(task, item, tokens.data(), tokens.size(), &needed, e);
+  });
+  tokens.resize(needed);
+  return tokens;
 }
 inline std::string answer_text(const prefix_task* task, size_t item) {
   return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
