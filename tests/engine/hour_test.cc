@@ -31,7 +31,7 @@ tools::CheckpointShape wide_cache() {
   shape.intermediate = 32;
   shape.layers = 1;
   shape.heads = shape.kv_heads = 4;
-  shape.head_dim = 128;
+  shape.head_dim = 64;
   return shape;
 }
 
@@ -119,11 +119,12 @@ class Traffic {
 TEST(Hour, TheBudgetHoldsAndWhatIsTrackedIsWhatIsThere) {
   const TinyCheckpoint checkpoint(wide_cache());
   const int64_t page =
-      32 * Engine::estimate(checkpoint.path(), make_options({})).kv_bytes_per_token;
+      32 * Engine::estimate(checkpoint.path(), make_options({{"dtype", "f32"}})).kv_bytes_per_token;
   const int64_t budget = cases(6400) * page;
   const int64_t before = resident_bytes();
   const auto engine = make_engine(checkpoint, {{"cache_bytes", std::to_string(budget)},
                                                {"cache_policy", "gdsf"},
+                                               {"dtype", "f32"},
                                                {"rows", "512"},
                                                {"threads", "1"}});
   Traffic traffic(*engine);

@@ -26,8 +26,9 @@ using Json = nlohmann::json;
 using Tokenizer = Handle<prefix_tokenizer, prefix_tokenizer_release>;
 using Strings = std::vector<std::string>;
 
-inline constexpr double kBound = 1e-5;       // of what is compared with transformers
-inline constexpr int64_t kMinute = 60'000;  // ms: instead of "for ever", so that a hang is a failure
+inline constexpr double kBound = 1e-5;  // of what is compared with transformers
+inline constexpr int64_t kMinute =
+    60'000;  // ms: instead of "for ever", so that a hang is a failure
 
 // A list of texts as the functions that fill a task take it.
 struct Texts {
