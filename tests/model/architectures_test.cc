@@ -6,36 +6,27 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "config_support.h"
 #include "model/architecture.h"
-#include "model/config.h"
-#include "model/gguf.h"
-#include "model/gguf_writer.h"
 #include "model/layer.h"
-#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::Changes;
+using testing_support::config_of;
+using testing_support::expect_bad;
 using testing_support::expect_error;
 using testing_support::GgufWriter;
+using testing_support::of;
+using testing_support::with;
 
-Json of(const char* type, std::initializer_list<std::pair<const char*, Json>> changes = {}) {
-  Json json = {{"model_type", type},       {"vocab_size", 1000},
-               {"hidden_size", 64},        {"num_hidden_layers", 8},
-               {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-               {"intermediate_size", 96},  {"max_position_embeddings", 512},
-               {"rms_norm_eps", 1e-5}};
-  for (const auto& [key, value] : changes) json[key] = value;
-  return json;
+// Eight layers.
+Json deep(const char* type, Changes changes = {}) {
+  return with(changes, of(type, {{"num_hidden_layers", 8}}));
 }
 
-void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
-                Code code = Code::kFormat) {
-  expect_error(code, parts, [&] { config_from_json(json); });
-}
-
-GgufWriter gguf(const std::string& architecture) {
+GgufWriter deep_gguf(const std::string& architecture) {
   GgufWriter w;
   w.string("general.architecture", architecture);
   const std::pair<const char*, uint32_t> keys[] = {
@@ -47,13 +38,6 @@ GgufWriter gguf(const std::string& architecture) {
   return w;
 }
 
-ModelConfig config_of(const GgufWriter& w) {
-  GgufMetadata metadata;
-  TensorSource tensors;
-  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
-  return config_from_gguf(metadata, tensors);
-}
-
 // Whether each layer rotates.
 std::vector<bool> rotating(const ModelConfig& c) {
   std::vector<bool> list;
@@ -63,7 +47,7 @@ std::vector<bool> rotating(const ModelConfig& c) {
 }
 
 TEST(Mistral, TakesTheDefaultsOfTransformers) {
-  Json json = of("mistral", {{"sliding_window", nullptr}, {"attention_bias", true}});
+  Json json = deep("mistral", {{"sliding_window", nullptr}, {"attention_bias", true}});
   json.erase("num_key_value_heads");
   json["num_attention_heads"] = 16;
   const ModelConfig c = config_from_json(json);
@@ -74,7 +58,7 @@ TEST(Mistral, TakesTheDefaultsOfTransformers) {
 TEST(SeeingModels, AreReadByTheirTextModel) {
   for (const auto& [whole, text] :
        {std::pair("mistral3", "mistral"), {"qwen3_vl", "qwen3_vl_text"}}) {
-    Json inner = of(text, {{"sliding_window", nullptr}, {"head_dim", 16}, {"eos_token_id", 7}});
+    Json inner = deep(text, {{"sliding_window", nullptr}, {"head_dim", 16}, {"eos_token_id", 7}});
     Json json = {{"model_type", whole}, {"text_config", inner}, {"tie_word_embeddings", true}};
     const ModelConfig c = config_from_json(json);
     EXPECT_EQ(c.architecture, text == std::string("mistral") ? "mistral" : "qwen3");
@@ -87,7 +71,7 @@ TEST(SeeingModels, AreReadByTheirTextModel) {
 }
 
 TEST(Gemma, HasGeluAndAScaledEmbedding) {
-  Json json = of("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}});
+  Json json = deep("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}});
   json.erase("num_key_value_heads");
   json["num_attention_heads"] = 32;
   const ModelConfig c = config_from_json(json);
@@ -96,64 +80,66 @@ TEST(Gemma, HasGeluAndAScaledEmbedding) {
   EXPECT_EQ(c.head_dim, 256);
   EXPECT_EQ(c.kv_heads, 16);
   EXPECT_TRUE(c.tie_embeddings);
-  EXPECT_EQ(config_from_json(of("gemma")).activation, ops::ActivationFn::kGeluTanh);
-  EXPECT_EQ(config_from_json(of("gemma", {{"hidden_act", "silu"}})).activation,
+  EXPECT_EQ(config_from_json(deep("gemma")).activation, ops::ActivationFn::kGeluTanh);
+  EXPECT_EQ(config_from_json(deep("gemma", {{"hidden_act", "silu"}})).activation,
             ops::ActivationFn::kSilu);
-  const ModelConfig file = config_of(gguf("gemma"));
+  const ModelConfig file = config_of(deep_gguf("gemma"));
   EXPECT_EQ(file.activation, ops::ActivationFn::kGeluTanh);
   EXPECT_EQ(file.embedding_multiplier, 8);
   EXPECT_FALSE(file.qk_permuted);
 }
 
 TEST(Gemma, LooksBackOnly) {
-  EXPECT_NO_THROW(config_from_json(of("gemma", {{"use_bidirectional_attention", nullptr}})));
-  EXPECT_TRUE(config_from_json(of("gemma", {{"use_bidirectional_attention", true}})).bidirectional);
-  expect_bad(of("gemma", {{"is_encoder_decoder", true}}), {"encoder-decoder"},
+  EXPECT_NO_THROW(config_from_json(deep("gemma", {{"use_bidirectional_attention", nullptr}})));
+  EXPECT_TRUE(
+      config_from_json(deep("gemma", {{"use_bidirectional_attention", true}})).bidirectional);
+  expect_bad(deep("gemma", {{"is_encoder_decoder", true}}), {"encoder-decoder"},
              Code::kUnsupportedModel);
 }
 
 TEST(Activation, IsNamed) {
   const auto activation = [](const char* type, const char* name) {
-    return config_from_json(of(type, {{"hidden_act", name}})).activation;
+    return config_from_json(deep(type, {{"hidden_act", name}})).activation;
   };
   EXPECT_EQ(activation("llama", "gelu_pytorch_tanh"), ops::ActivationFn::kGeluTanh);
   EXPECT_EQ(activation("llama", "silu"), ops::ActivationFn::kSilu);
   for (const char* name : {"gelu", "relu", ""})
-    expect_bad(of("llama", {{"hidden_act", name}}),
+    expect_bad(deep("llama", {{"hidden_act", name}}),
                {"activation", name, "\"silu\", \"gelu_pytorch_tanh\""}, Code::kUnsupportedModel);
-  expect_bad(of("llama", {{"hidden_act", 7}}), {"hidden_act", "7"});
+  expect_bad(deep("llama", {{"hidden_act", 7}}), {"hidden_act", "7"});
 }
 
 TEST(Smollm3, SaysWhichLayersRotate) {
   const std::vector<bool> fourth = {true, true, true, false, true, true, true, false};
-  EXPECT_EQ(rotating(config_from_json(of("smollm3"))), fourth);
-  EXPECT_EQ(config_from_json(of("smollm3")).rope.theta, 2e6);
-  EXPECT_EQ(rotating(config_of(gguf("smollm3"))), fourth);
-  EXPECT_EQ(rotating(config_from_json(of("smollm3", {{"no_rope_layer_interval", 3}}))),
+  EXPECT_EQ(rotating(config_from_json(deep("smollm3"))), fourth);
+  EXPECT_EQ(config_from_json(deep("smollm3")).rope.theta, 2e6);
+  EXPECT_EQ(rotating(config_of(deep_gguf("smollm3"))), fourth);
+  EXPECT_EQ(rotating(config_from_json(deep("smollm3", {{"no_rope_layer_interval", 3}}))),
             (std::vector<bool>{true, true, false, true, true, false, true, true}));
   const std::vector<int> listed = {0, 1, 1, 1, 0, 1, 0, 1, 0, 0};  // may be longer
   EXPECT_EQ(rotating(config_from_json(
-                of("smollm3", {{"no_rope_layers", listed}, {"no_rope_layer_interval", 3}}))),
+                deep("smollm3", {{"no_rope_layers", listed}, {"no_rope_layer_interval", 3}}))),
             (std::vector<bool>{false, true, true, true, false, true, false, true}));
-  EXPECT_EQ(rotating(config_from_json(of("llama", {{"no_rope_layers", listed}}))),
+  EXPECT_EQ(rotating(config_from_json(deep("llama", {{"no_rope_layers", listed}}))),
             std::vector<bool>(8, true));
-  expect_bad(of("smollm3", {{"no_rope_layers", std::vector<int>(7, 1)}}),
+  expect_bad(deep("smollm3", {{"no_rope_layers", std::vector<int>(7, 1)}}),
              {"no_rope_layers", "not a list of 8"});
-  expect_bad(of("smollm3", {{"no_rope_layers", 1}}), {"no_rope_layers", "1"});
-  expect_bad(of("smollm3", {{"no_rope_layers", std::vector<int>(8, 2)}}), {"no_rope_layers", "2"});
-  expect_bad(of("smollm3", {{"no_rope_layer_interval", 0}}), {"no_rope_layer_interval", "0"});
+  expect_bad(deep("smollm3", {{"no_rope_layers", 1}}), {"no_rope_layers", "1"});
+  expect_bad(deep("smollm3", {{"no_rope_layers", std::vector<int>(8, 2)}}),
+             {"no_rope_layers", "2"});
+  expect_bad(deep("smollm3", {{"no_rope_layer_interval", 0}}), {"no_rope_layer_interval", "0"});
 }
 
 TEST(Granite, ReadsItsMultipliers) {
-  const ModelConfig c = config_from_json(of("granite", {{"embedding_multiplier", 12.0},
-                                                        {"residual_multiplier", 0.22},
-                                                        {"attention_multiplier", 0.0078125},
-                                                        {"logits_scaling", 16.0}}));
+  const ModelConfig c = config_from_json(deep("granite", {{"embedding_multiplier", 12.0},
+                                                          {"residual_multiplier", 0.22},
+                                                          {"attention_multiplier", 0.0078125},
+                                                          {"logits_scaling", 16.0}}));
   EXPECT_EQ(c.embedding_multiplier, 12);
   EXPECT_EQ(c.residual_multiplier, 0.22);
   EXPECT_EQ(c.attention_scale, 0.0078125);
   EXPECT_EQ(c.logits_scaling, 16);
-  EXPECT_EQ(config_from_json(of("granite")).attention_scale, 1);
+  EXPECT_EQ(config_from_json(deep("granite")).attention_scale, 1);
 }
 
 Json yarn(std::initializer_list<std::pair<const char*, Json>> changes = {}) {
@@ -162,7 +148,7 @@ Json yarn(std::initializer_list<std::pair<const char*, Json>> changes = {}) {
     rope[key] = value;
     if (value.is_null()) rope.erase(key);
   }
-  return of("llama", {{"rope_scaling", rope}});
+  return deep("llama", {{"rope_scaling", rope}});
 }
 
 TEST(Yarn, ReadsItsParameters) {
@@ -201,7 +187,7 @@ TEST(Yarn, ChecksItsParameters) {
 
 TEST(Yarn, IsReadFromGguf) {
   const auto file = [] {
-    GgufWriter w = gguf("llama");
+    GgufWriter w = deep_gguf("llama");
     w.string("llama.rope.scaling.type", "yarn").number("llama.rope.scaling.factor", 4);
     w.integer("llama.rope.scaling.original_context_length", 128);
     return w;
@@ -228,7 +214,7 @@ TEST(Yarn, IsReadFromGguf) {
 
 TEST(Dynamic, KeepsTheContextThatItDoesNotStretch) {
   const auto dynamic = [](const Json& factor) {
-    return of("llama", {{"rope_scaling", {{"type", "dynamic"}, {"factor", factor}}}});
+    return deep("llama", {{"rope_scaling", {{"type", "dynamic"}, {"factor", factor}}}});
   };
   const ModelConfig c = config_from_json(dynamic(2.0));
   EXPECT_EQ(c.rope.type, RopeType::kDynamic);

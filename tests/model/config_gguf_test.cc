@@ -4,20 +4,21 @@
 #include <string>
 #include <utility>
 
-#include "model/config.h"
-#include "model/gguf.h"
-#include "model/gguf_writer.h"
-#include "support/expect_error.h"
+#include "config_support.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::config_of;
+using testing_support::expect_bad;
 using testing_support::expect_error;
+using testing_support::expect_unsupported;
 using testing_support::GgufType;
 using testing_support::GgufWriter;
 
 // A model of which one key (without the prefix) may be left out.
-GgufWriter model(const std::string& architecture = "llama", const std::string& leave_out = "") {
+GgufWriter plain_gguf(const std::string& architecture = "llama",
+                      const std::string& leave_out = "") {
   GgufWriter w;
   w.string("general.architecture", architecture);
   const std::pair<const char*, uint32_t> keys[] = {
@@ -31,24 +32,8 @@ GgufWriter model(const std::string& architecture = "llama", const std::string& l
   return w;
 }
 
-ModelConfig config_of(const GgufWriter& w) {
-  GgufMetadata metadata;
-  TensorSource tensors;
-  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
-  return config_from_gguf(metadata, tensors);
-}
-
-void expect_bad(const GgufWriter& w, std::initializer_list<std::string_view> parts,
-                Code code = Code::kFormat) {
-  expect_error(code, parts, [&] { config_of(w); });
-}
-
-void expect_unsupported(const GgufWriter& w, std::initializer_list<std::string_view> parts) {
-  expect_bad(w, parts, Code::kUnsupportedModel);
-}
-
 TEST(ConfigGguf, ReadsSizes) {
-  const ModelConfig c = config_of(model());
+  const ModelConfig c = config_of(plain_gguf());
   EXPECT_EQ(c.architecture, "llama");
   EXPECT_EQ(c.vocab_size, 100);
   EXPECT_EQ(c.hidden, 64);
@@ -67,11 +52,11 @@ TEST(ConfigGguf, ReadsSizes) {
 
 TEST(ConfigGguf, KnowsWhoPermutes) {
   for (const char* architecture : {"qwen3", "olmo2", "phi3"})
-    EXPECT_FALSE(config_of(model(architecture)).qk_permuted) << architecture;
+    EXPECT_FALSE(config_of(plain_gguf(architecture)).qk_permuted) << architecture;
 }
 
 TEST(ConfigGguf, AnOutputMatrixMeansUntied) {
-  GgufWriter w = model();
+  GgufWriter w = plain_gguf();
   w.tensor("output.weight", {64, 100}, 0, 64 * 100 * 4);
   EXPECT_FALSE(config_of(w).tie_embeddings);
 }
@@ -80,10 +65,10 @@ TEST(ConfigGguf, NamesWhatIsMissing) {
   for (const char* key :
        {"embedding_length", "block_count", "attention.head_count", "feed_forward_length",
         "context_length", "attention.layer_norm_rms_epsilon"})
-    expect_bad(model("llama", key), {std::string("llama.") + key, "missing"});
-  EXPECT_EQ(config_of(model("llama", "attention.head_count_kv")).kv_heads, 4);
+    expect_bad(plain_gguf("llama", key), {std::string("llama.") + key, "missing"});
+  EXPECT_EQ(config_of(plain_gguf("llama", "attention.head_count_kv")).kv_heads, 4);
   expect_bad(GgufWriter(), {"general.architecture", "missing"});
-  GgufWriter w = model();
+  GgufWriter w = plain_gguf();
   w.tensors.clear();
   w.data.clear();
   expect_bad(w, {"token_embd.weight", "missing"});
@@ -99,7 +84,7 @@ TEST(ConfigGguf, LimitsEverySize) {
   for (const auto& [key, most] : limits) {
     const std::string name = std::string("llama.") + key;
     const auto with = [&](int64_t value) {
-      GgufWriter w = model("llama", key);
+      GgufWriter w = plain_gguf("llama", key);
       w.key(name, GgufType::kI64, value);
       return w;
     };
@@ -108,83 +93,89 @@ TEST(ConfigGguf, LimitsEverySize) {
     expect_bad(with(0), {name, "is 0"});
     expect_bad(with(-5), {name, "is -5"});
   }
-  expect_bad(model("llama", "block_count").number("llama.block_count", 2),
+  expect_bad(plain_gguf("llama", "block_count").number("llama.block_count", 2),
              {"block_count", "integer"});
   expect_bad(
-      model("llama", "attention.head_count_kv")
+      plain_gguf("llama", "attention.head_count_kv")
           .list("llama.attention.head_count_kv", GgufType::kU32, 2, std::vector<std::byte>(8)),
       {"head_count_kv", "a list of 2 values"});
-  expect_bad(model("llama", "attention.head_count").integer("llama.attention.head_count", 5),
+  expect_bad(plain_gguf("llama", "attention.head_count").integer("llama.attention.head_count", 5),
              {"embedding_length (64)", "(5)"});
 }
 
 TEST(ConfigGguf, ReadsHeadDimensions) {
-  EXPECT_EQ(config_of(model().integer("llama.attention.key_length", 32)).head_dim, 32);
-  expect_unsupported(model().integer("llama.attention.value_length", 32), {"16 key and 32 value"});
-  expect_bad(model().integer("llama.attention.key_length", 2048), {"key_length", "2048", "1024"});
-  expect_bad(model().integer("llama.vocab_size", 101), {"vocab_size", "101", "100 rows"});
+  EXPECT_EQ(config_of(plain_gguf().integer("llama.attention.key_length", 32)).head_dim, 32);
+  expect_unsupported(plain_gguf().integer("llama.attention.value_length", 32),
+                     {"16 key and 32 value"});
+  expect_bad(plain_gguf().integer("llama.attention.key_length", 2048),
+             {"key_length", "2048", "1024"});
+  expect_bad(plain_gguf().integer("llama.vocab_size", 101), {"vocab_size", "101", "100 rows"});
 }
 
 TEST(ConfigGguf, RefusesWhatItCannotRun) {
-  expect_unsupported(model("mamba"),
+  expect_unsupported(plain_gguf("mamba"),
                      {"\"mamba\"", "supported: gemma, gemma-embedding, gemma2, ", "qwen3"});
-  expect_unsupported(model().string("general.type", "adapter"), {"\"adapter\"", "not a model"});
-  EXPECT_NO_THROW(config_of(model().string("general.type", "model")));
-  expect_unsupported(model("qwen3").integer("qwen3.expert_count", 8),
+  expect_unsupported(plain_gguf().string("general.type", "adapter"),
+                     {"\"adapter\"", "not a model"});
+  EXPECT_NO_THROW(config_of(plain_gguf().string("general.type", "model")));
+  expect_unsupported(plain_gguf("qwen3").integer("qwen3.expert_count", 8),
                      {"expert_count", "8", "experts"});
-  EXPECT_NO_THROW(config_of(model().integer("llama.expert_count", 0)));
-  expect_unsupported(model().number("llama.logit_scale", 2), {"llama.logit_scale"});
-  expect_unsupported(model().number("llama.rope.scale_linear", 2), {"llama.rope.scale_linear"});
-  expect_unsupported(model().integer("llama.attention.sliding_window", 511), {"511", "512"});
-  expect_unsupported(model("qwen2").integer("qwen2.attention.sliding_window", 511),
+  EXPECT_NO_THROW(config_of(plain_gguf().integer("llama.expert_count", 0)));
+  expect_unsupported(plain_gguf().number("llama.logit_scale", 2), {"llama.logit_scale"});
+  expect_unsupported(plain_gguf().number("llama.rope.scale_linear", 2),
+                     {"llama.rope.scale_linear"});
+  expect_unsupported(plain_gguf().integer("llama.attention.sliding_window", 511), {"511", "512"});
+  expect_unsupported(plain_gguf("qwen2").integer("qwen2.attention.sliding_window", 511),
                      {"511", "which layers"});
-  EXPECT_NO_THROW(config_of(model().integer("llama.attention.sliding_window", 512)));
+  EXPECT_NO_THROW(config_of(plain_gguf().integer("llama.attention.sliding_window", 512)));
 }
 
 TEST(ConfigGguf, ReadsTokenIds) {
-  GgufWriter w = model();
+  GgufWriter w = plain_gguf();
   w.integer("tokenizer.ggml.bos_token_id", 1).integer("tokenizer.ggml.eos_token_id", 2);
   w.integer("tokenizer.ggml.eot_token_id", 3).integer("tokenizer.ggml.eom_token_id", 2);
   const ModelConfig c = config_of(w);
   EXPECT_EQ(c.bos_id, 1);
   EXPECT_EQ(c.eos_ids, (std::vector<int32_t>{2, 3}));
   EXPECT_TRUE(
-      config_of(model().integer("tokenizer.ggml.eos_token_id", 0xffffffff)).eos_ids.empty());
+      config_of(plain_gguf().integer("tokenizer.ggml.eos_token_id", 0xffffffff)).eos_ids.empty());
 }
 
 TEST(ConfigGguf, ReadsRope) {
-  GgufWriter w = model();
+  GgufWriter w = plain_gguf();
   w.number("llama.rope.freq_base", 5e5f).string("llama.rope.scaling.type", "linear");
   w.number("llama.rope.scaling.factor", 4);
   const ModelConfig linear = config_of(w);
   EXPECT_EQ(linear.rope.type, RopeType::kLinear);
   EXPECT_EQ(linear.rope.theta, 5e5);
   EXPECT_EQ(linear.rope.factor, 4);
-  EXPECT_EQ(config_of(model("phi3").integer("phi3.rope.dimension_count", 12)).rotary_dim(), 12);
-  expect_unsupported(model().integer("llama.rope.dimension_count", 12), {"16", "12"});
-  expect_unsupported(model().string("llama.rope.scaling.type", "dynamic"),
+  EXPECT_EQ(config_of(plain_gguf("phi3").integer("phi3.rope.dimension_count", 12)).rotary_dim(),
+            12);
+  expect_unsupported(plain_gguf().integer("llama.rope.dimension_count", 12), {"16", "12"});
+  expect_unsupported(plain_gguf().string("llama.rope.scaling.type", "dynamic"),
                      {"\"dynamic\"", "none, linear, yarn"});
-  expect_bad(
-      model().string("llama.rope.scaling.type", "linear").number("llama.rope.scaling.factor", 0),
-      {"rope.scaling.factor", "0"});
-  expect_bad(model().number("llama.rope.freq_base", NAN), {"freq_base", "finite"});
+  expect_bad(plain_gguf()
+                 .string("llama.rope.scaling.type", "linear")
+                 .number("llama.rope.scaling.factor", 0),
+             {"rope.scaling.factor", "0"});
+  expect_bad(plain_gguf().number("llama.rope.freq_base", NAN), {"freq_base", "finite"});
 }
 
 TEST(ConfigGguf, ReadsFrequencyDivisors) {
-  GgufWriter w = model();
+  GgufWriter w = plain_gguf();
   w.f32("rope_freqs.weight", {8}, {1, 1, 1, 1, 2, 4, 8, 8});
   EXPECT_EQ(config_of(w).rope.frequency_divisors, (std::vector<float>{1, 1, 1, 1, 2, 4, 8, 8}));
-  w = model();
+  w = plain_gguf();
   w.f32("rope_freqs.weight", {7}, std::vector<float>(7, 1));
   expect_bad(w, {"rope_freqs.weight", "8 values"});
-  w = model();
+  w = plain_gguf();
   w.f32("rope_freqs.weight", {8}, {1, 1, 1, NAN, 1, 1, 1, 1});
   expect_bad(w, {"rope_freqs.weight", "nan"});
 }
 
 TEST(ConfigGguf, ReadsLongrope) {
   const auto phi = [] {
-    GgufWriter w = model("phi3");
+    GgufWriter w = plain_gguf("phi3");
     w.integer("phi3.rope.scaling.original_context_length", 128);
     w.f32("rope_factors_short.weight", {8}, std::vector<float>(8, 1.5f));
     return w;
@@ -201,7 +192,7 @@ TEST(ConfigGguf, ReadsLongrope) {
   EXPECT_EQ(config_of(w).rope.attention_factor, 1.25);
   expect_bad(phi().string("phi3.rope.scaling.type", "longrope"),
              {"rope_factors_long.weight", "missing"});
-  w = model("phi3");
+  w = plain_gguf("phi3");
   w.f32("rope_factors_short.weight", {8}, std::vector<float>(8, 1));
   w.f32("rope_factors_long.weight", {8}, std::vector<float>(8, 1));
   expect_bad(w, {"original_context_length", "missing"});

@@ -4,43 +4,22 @@
 #include <string>
 #include <utility>
 
-#include "base/json.h"
-#include "model/config.h"
-#include "support/expect_error.h"
+#include "config_support.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::Changes;
+using testing_support::expect_bad;
 using testing_support::expect_error;
+using testing_support::expect_unsupported;
+using testing_support::of;
+using testing_support::with;
+using testing_support::without;
 
-Json llama() {
-  return {{"model_type", "llama"},    {"vocab_size", 1000},
-          {"hidden_size", 64},        {"num_hidden_layers", 2},
-          {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-          {"intermediate_size", 96},  {"max_position_embeddings", 512},
-          {"rms_norm_eps", 1e-5}};
-}
-
-Json with(std::initializer_list<std::pair<const char*, Json>> changes, Json json = llama()) {
-  for (const auto& [key, value] : changes) json[key] = value;
-  return json;
-}
-
-Json without(const char* key, Json json = llama()) {
-  json.erase(key);
-  return json;
-}
-
-Json of(const char* type) { return with({{"model_type", type}}); }
-
-void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
-                Code code = Code::kFormat) {
-  expect_error(code, parts, [&] { config_from_json(json); });
-}
-
-void expect_unsupported(const Json& json, std::initializer_list<std::string_view> parts) {
-  expect_bad(json, parts, Code::kUnsupportedModel);
-}
+Json llama() { return of("llama"); }
+Json with(Changes changes) { return of("llama", changes); }
+Json without(const char* key) { return without(key, llama()); }
 
 TEST(ConfigJson, ReadsSizes) {
   const ModelConfig c = config_from_json(llama());

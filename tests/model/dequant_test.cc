@@ -13,19 +13,14 @@
 
 #include "model/gguf.h"
 #include "support/golden.h"
+#include "support/hex.h"
 #include "support/sha256.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::from_hex;
 using testing_support::sha256;
-
-std::vector<std::byte> from_hex(const std::string& hex) {
-  std::vector<std::byte> bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
 
 const TensorType kAllTypes[] = {
     TensorType::kF32,  TensorType::kF16,    TensorType::kBF16,   TensorType::kQ8_0,

@@ -8,23 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "base/input_file.h"
-#include "base/json.h"
-#include "model/config.h"
-#include "model/gguf.h"
-#include "model/gguf_writer.h"
+#include "config_support.h"
 #include "model/layer.h"
-#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::Changes;
+using testing_support::config_of;
 using testing_support::expect_error;
 using testing_support::GgufWriter;
 
-using Changes = std::initializer_list<std::pair<const char*, Json>>;
-
-Json qwen(Changes changes = {}) {
+Json qwen_moe(Changes changes = {}) {
   Json json = {{"model_type", "qwen3_moe"},  {"vocab_size", 1000},
                {"hidden_size", 64},          {"intermediate_size", 96},
                {"num_hidden_layers", 4},     {"num_attention_heads", 4},
@@ -53,18 +48,18 @@ std::string blocks(const ModelConfig& config) {
 }
 
 TEST(ExpertConfig, ReadsSizesAndLayers) {
-  const ModelConfig c = config_from_json(qwen({{"norm_topk_prob", true}}));
+  const ModelConfig c = config_from_json(qwen_moe({{"norm_topk_prob", true}}));
   EXPECT_EQ(c.experts.count, 6);
   EXPECT_EQ(c.experts.per_token, 2);
   EXPECT_EQ(c.experts.intermediate, 24);
   EXPECT_TRUE(c.experts.normalized);
   EXPECT_EQ(c.intermediate, 96);
   EXPECT_EQ(blocks(c), "eeee");
-  EXPECT_FALSE(config_from_json(qwen()).experts.normalized);
-  EXPECT_EQ(blocks(config_from_json(qwen({{"decoder_sparse_step", 2}}))), "gege");
-  EXPECT_EQ(blocks(config_from_json(qwen({{"mlp_only_layers", {0, 3}}}))), "geeg");
-  EXPECT_EQ(blocks(config_from_json(qwen({{"num_experts", 0}}))), "gggg");
-  EXPECT_EQ(config_from_json(qwen({{"num_local_experts", 6}})).experts.count, 6);
+  EXPECT_FALSE(config_from_json(qwen_moe()).experts.normalized);
+  EXPECT_EQ(blocks(config_from_json(qwen_moe({{"decoder_sparse_step", 2}}))), "gege");
+  EXPECT_EQ(blocks(config_from_json(qwen_moe({{"mlp_only_layers", {0, 3}}}))), "geeg");
+  EXPECT_EQ(blocks(config_from_json(qwen_moe({{"num_experts", 0}}))), "gggg");
+  EXPECT_EQ(config_from_json(qwen_moe({{"num_local_experts", 6}})).experts.count, 6);
 }
 
 TEST(ExpertConfig, LeftOutKeysAreThoseOfTransformers) {
@@ -74,7 +69,7 @@ TEST(ExpertConfig, LeftOutKeysAreThoseOfTransformers) {
   EXPECT_EQ(c.experts.intermediate, 96);
   EXPECT_TRUE(c.experts.normalized);
   EXPECT_EQ(blocks(c), "ee");
-  Json json = qwen();
+  Json json = qwen_moe();
   for (const char* key : {"num_experts", "num_experts_per_tok", "moe_intermediate_size"})
     json.erase(key);
   const ModelConfig q = config_from_json(json);
@@ -151,9 +146,9 @@ TEST(ExpertConfig, ReadsWindowsOfAllLayers) {
   EXPECT_TRUE(windows(mixtral({{"sliding_window", nullptr}})).empty());
   EXPECT_TRUE(windows(mixtral()).empty());
   const std::vector<int32_t> all(4, 7), absent(4, 4096);
-  EXPECT_EQ(windows(qwen({{"sliding_window", 7}, {"use_sliding_window", true}})), all);
-  EXPECT_EQ(windows(qwen({{"use_sliding_window", true}})), absent);
-  EXPECT_TRUE(windows(qwen({{"sliding_window", 7}})).empty());
+  EXPECT_EQ(windows(qwen_moe({{"sliding_window", 7}, {"use_sliding_window", true}})), all);
+  EXPECT_EQ(windows(qwen_moe({{"use_sliding_window", true}})), absent);
+  EXPECT_TRUE(windows(qwen_moe({{"sliding_window", 7}})).empty());
   expect_error(Code::kUnsupportedModel, {"layer_types", "\"mixtral\"", "one kind"}, [] {
     config_from_json(
         mixtral({{"sliding_window", 7}, {"layer_types", {"full_attention", "sliding_attention"}}}));
@@ -181,10 +176,7 @@ ModelConfig config_of(const std::string& architecture,
   w.tensor("token_embd.weight", {64, 100}, 0, 64 * 100 * 4);
   for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.weight"})
     w.tensor(name, {64, 6}, 0, 64 * 6 * 4);
-  GgufMetadata metadata;
-  TensorSource tensors;
-  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
-  return config_from_gguf(metadata, tensors);
+  return config_of(w);
 }
 
 TEST(ExpertConfig, ReadsGguf) {
@@ -212,15 +204,15 @@ TEST(ExpertConfig, RefusesWhatMakesNoSense) {
                           Code code = Code::kFormat) {
     expect_error(code, words, [&] { config_from_json(json); });
   };
-  refused(qwen({{"num_experts_per_tok", 7}}), {"num_experts_per_tok", "7", "6"});
-  refused(qwen({{"num_experts_per_tok", 0}}), {"num_experts_per_tok", "0"});
+  refused(qwen_moe({{"num_experts_per_tok", 7}}), {"num_experts_per_tok", "7", "6"});
+  refused(qwen_moe({{"num_experts_per_tok", 0}}), {"num_experts_per_tok", "0"});
   refused(mixtral({{"num_local_experts", 1}}), {"num_experts_per_tok", "missing", "2", "1"});
-  refused(qwen({{"num_experts", 5000}}), {"num_experts", "5000", "4096"});
-  refused(qwen({{"num_local_experts", 8}}), {"num_experts", "6", "num_local_experts", "8"});
-  refused(qwen({{"moe_intermediate_size", 0}}), {"moe_intermediate_size", "0"});
-  refused(qwen({{"mlp_only_layers", {4}}}), {"mlp_only_layers", "4", "3"});
-  refused(qwen({{"mlp_only_layers", "0"}}), {"mlp_only_layers"});
-  refused(qwen({{"decoder_sparse_step", 0}}), {"decoder_sparse_step", "0"});
+  refused(qwen_moe({{"num_experts", 5000}}), {"num_experts", "5000", "4096"});
+  refused(qwen_moe({{"num_local_experts", 8}}), {"num_experts", "6", "num_local_experts", "8"});
+  refused(qwen_moe({{"moe_intermediate_size", 0}}), {"moe_intermediate_size", "0"});
+  refused(qwen_moe({{"mlp_only_layers", {4}}}), {"mlp_only_layers", "4", "3"});
+  refused(qwen_moe({{"mlp_only_layers", "0"}}), {"mlp_only_layers"});
+  refused(qwen_moe({{"decoder_sparse_step", 0}}), {"decoder_sparse_step", "0"});
   refused(mixtral({{"num_local_experts", 0}}), {"num_local_experts", "mixtral"},
           Code::kUnsupportedModel);
 }

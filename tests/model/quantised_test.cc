@@ -13,6 +13,7 @@
 #include "model/safetensors.h"
 #include "safetensors_writer.h"
 #include "support/expect_error.h"
+#include "support/hex.h"
 #include "support/sha256.h"
 
 namespace prefix {
@@ -20,14 +21,8 @@ namespace {
 
 using testing_support::Bytes;
 using testing_support::expect_error;
+using testing_support::from_hex;
 using testing_support::sha256;
-
-Bytes from_hex(const std::string& hex) {
-  Bytes bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
 
 // One weight in parts: {"config", "name", "parts": {name: {"dtype", "shape", "bytes"}}, ...}.
 Json fixture_of(const std::string& layout) {

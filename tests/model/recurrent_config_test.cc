@@ -5,34 +5,26 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "config_support.h"
 #include "model/architecture.h"
-#include "model/config.h"
-#include "model/gguf_writer.h"
 #include "model/layer.h"
 #include "model/model_files.h"
 #include "model/step_memory.h"
-#include "support/expect_error.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::Changes;
+using testing_support::config_of;
+using testing_support::expect_bad;
 using testing_support::expect_error;
+using testing_support::expect_unsupported;
 using testing_support::GgufType;
 using testing_support::GgufWriter;
 using testing_support::TempFolder;
-
-using Changes = std::initializer_list<std::pair<const char*, Json>>;
-
-Json with(Changes changes, Json json) {
-  for (const auto& [key, value] : changes) json[key] = value;
-  return json;
-}
-Json without(const char* key, Json json) {
-  json.erase(key);
-  return json;
-}
+using testing_support::with;
+using testing_support::without;
 
 Json types(std::initializer_list<const char*> list) {
   return std::vector<std::string>(list.begin(), list.end());
@@ -106,14 +98,6 @@ Json lfm2(Changes changes = {}) {
                      {"max_position_embeddings", 512},
                      {"layer_types", types({"conv", "full_attention", "conv"})}};
   return with(changes, json);
-}
-
-void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
-                Code code = Code::kFormat) {
-  expect_error(code, parts, [&] { config_from_json(json); });
-}
-void expect_unsupported(const Json& json, std::initializer_list<std::string_view> parts) {
-  expect_bad(json, parts, Code::kUnsupportedModel);
 }
 
 TEST(RecurrentConfig, ReadsGranite) {
@@ -376,7 +360,7 @@ std::vector<std::byte> numbers(std::initializer_list<uint32_t> list) {
 }
 
 // `blocks`: the width of the feed-forward part is to follow.
-GgufWriter gguf(const std::string& name, bool blocks = false) {
+GgufWriter recurrent_gguf(const std::string& name, bool blocks = false) {
   GgufWriter w;
   w.string("general.architecture", name);
   for (const auto& [key, value] :
@@ -392,15 +376,8 @@ GgufWriter gguf(const std::string& name, bool blocks = false) {
   return w;
 }
 
-ModelConfig config_of(const GgufWriter& w) {
-  const TempFolder folder;
-  const std::vector<std::byte> bytes = w.bytes();
-  folder.write("model.gguf", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  return open_model(folder / "model.gguf").config;
-}
-
 GgufWriter granite_gguf() {
-  GgufWriter w = gguf("granitehybrid");
+  GgufWriter w = recurrent_gguf("granitehybrid");
   w.list("granitehybrid.attention.head_count_kv", GgufType::kU32, 3, numbers({0, 2, 0}));
   return w;
 }
@@ -468,7 +445,7 @@ TEST(RecurrentConfig, ReadsTheExpertsOfGranite) {
 }
 
 TEST(RecurrentConfig, ReadsQwensGguf) {
-  GgufWriter w = gguf("qwen35").integer("qwen35.full_attention_interval", 2);
+  GgufWriter w = recurrent_gguf("qwen35").integer("qwen35.full_attention_interval", 2);
   const ModelConfig c = config_of(w.integer("qwen35.attention.head_count_kv", 2));
   EXPECT_EQ(c.architecture, "qwen3_5");
   EXPECT_EQ(kinds(c), "rar");
@@ -477,14 +454,14 @@ TEST(RecurrentConfig, ReadsQwensGguf) {
   const ModelConfig drafting = config_of(w.integer("qwen35.nextn_predict_layers", 1));
   EXPECT_EQ(drafting.layers, 2);
   EXPECT_EQ(drafting.draft_layers, 1);
-  GgufWriter listed = gguf("qwen35");
+  GgufWriter listed = recurrent_gguf("qwen35");
   listed.list("qwen35.attention.recurrent_layers", GgufType::kBool, 3,
               {std::byte{0}, std::byte{1}, std::byte{1}});
   EXPECT_EQ(kinds(config_of(listed)), "arr");
 }
 
 GgufWriter nemotron_gguf(std::initializer_list<uint32_t> widths) {
-  GgufWriter w = gguf("nemotron_h", true);
+  GgufWriter w = recurrent_gguf("nemotron_h", true);
   w.list("nemotron_h.attention.head_count_kv", GgufType::kU32, 3, numbers({0, 2, 0}));
   w.list("nemotron_h.feed_forward_length", GgufType::kU32, widths.size(), numbers(widths));
   return w;
@@ -510,7 +487,7 @@ TEST(RecurrentConfig, ReadsNemotronsGguf) {
 }
 
 TEST(RecurrentConfig, ReadsLfm2sGguf) {
-  GgufWriter w = gguf("lfm2");
+  GgufWriter w = recurrent_gguf("lfm2");
   w.list("lfm2.attention.head_count_kv", GgufType::kU32, 3, numbers({0, 2, 0}));
   expect_error(Code::kFormat, {"lfm2.shortconv.l_cache"}, [&] { config_of(w); });
   const ModelConfig c = config_of(w.integer("lfm2.shortconv.l_cache", 3));
@@ -527,7 +504,7 @@ TEST(RecurrentConfig, RefusesBadGguf) {
     expect_error(code, parts, [&] { config_of(w); });
   };
   const auto heads = [](uint64_t length, std::initializer_list<uint32_t> list) {
-    GgufWriter w = gguf("granitehybrid");
+    GgufWriter w = recurrent_gguf("granitehybrid");
     return w.list("granitehybrid.attention.head_count_kv", GgufType::kU32, length, numbers(list));
   };
   bad(heads(2, {0, 2}), {"head_count_kv", "a list of 2 values", "3 whole numbers"});
@@ -535,9 +512,9 @@ TEST(RecurrentConfig, RefusesBadGguf) {
   bad(heads(3, {2, 4, 0}), {"head_count_kv", "2 and 4"}, Code::kUnsupportedModel);
   bad(heads(3, {0, 0, 0}), {"none of the 3 layers"}, Code::kUnsupportedModel);
   bad(granite_gguf().integer("granitehybrid.expert_count", 4), {"expert_used_count"});
-  GgufWriter llama = gguf("llama");
+  GgufWriter llama = recurrent_gguf("llama");
   bad(llama.number("llama.residual_scale", 2), {"residual_scale"}, Code::kUnsupportedModel);
-  GgufWriter qwen = gguf("qwen35");
+  GgufWriter qwen = recurrent_gguf("qwen35");
   bad(qwen.number("qwen35.logit_scale", 2), {"logit_scale"}, Code::kUnsupportedModel);
 }
 

@@ -5,42 +5,21 @@
 #include <utility>
 #include <vector>
 
-#include "base/input_file.h"
-#include "base/json.h"
-#include "model/config.h"
-#include "model/gguf.h"
-#include "model/gguf_writer.h"
+#include "config_support.h"
 #include "model/layer.h"
 #include "model/rope.h"
-#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::config_of;
+using testing_support::expect_bad;
 using testing_support::expect_error;
+using testing_support::expect_unsupported;
 using testing_support::GgufType;
 using testing_support::GgufWriter;
-
-Json of(const char* type) {
-  return {{"model_type", type},     {"vocab_size", 1000},       {"hidden_size", 64},
-          {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-          {"head_dim", 16},         {"intermediate_size", 96},  {"max_position_embeddings", 512},
-          {"rms_norm_eps", 1e-5}};
-}
-
-Json with(std::initializer_list<std::pair<const char*, Json>> changes, Json json) {
-  for (const auto& [key, value] : changes) json[key] = value;
-  return json;
-}
-
-void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
-                Code code = Code::kFormat) {
-  expect_error(code, parts, [&] { config_from_json(json); });
-}
-
-void expect_unsupported(const Json& json, std::initializer_list<std::string_view> parts) {
-  expect_bad(json, parts, Code::kUnsupportedModel);
-}
+using testing_support::headed;
+using testing_support::with;
 
 // The windows of the two layers, as attention will have them.
 std::vector<int32_t> windows_of(const Json& json) {
@@ -70,7 +49,7 @@ TEST(WindowConfig, GemmaLeavesSizesToItsClass) {
   EXPECT_EQ(config_from_json(with({{"num_attention_heads", 16}}, text)).heads, 16);
   // Other classes have nothing that a published file would leave out.
   for (const char* key : {"vocab_size", "num_attention_heads", "max_position_embeddings"}) {
-    Json json = of("gemma2");
+    Json json = headed("gemma2");
     json.erase(key);
     expect_bad(json, {key, "is missing"});
   }
@@ -78,13 +57,13 @@ TEST(WindowConfig, GemmaLeavesSizesToItsClass) {
 
 TEST(WindowConfig, ReadsWindows) {
   using Windows = std::vector<int32_t>;
-  EXPECT_EQ(windows_of(with({{"sliding_window", 511}}, of("phi3"))), (Windows{511, 511}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 511}}, headed("phi3"))), (Windows{511, 511}));
   // One at least as long as the context cuts nothing.
-  EXPECT_EQ(windows_of(with({{"sliding_window", 512}}, of("phi3"))), (Windows{0, 0}));
-  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, of("phi3"))), (Windows{0, 0}));
-  EXPECT_EQ(windows_of(of("phi3")), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 512}}, headed("phi3"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, headed("phi3"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(headed("phi3")), (Windows{0, 0}));
 
-  const Json qwen = with({{"sliding_window", 16}, {"max_window_layers", 1}}, of("qwen2"));
+  const Json qwen = with({{"sliding_window", 16}, {"max_window_layers", 1}}, headed("qwen2"));
   EXPECT_EQ(windows_of(qwen), (Windows{0, 0}));
   EXPECT_EQ(windows_of(with({{"use_sliding_window", true}}, qwen)), (Windows{0, 16}));
   EXPECT_EQ(windows_of(with({{"use_sliding_window", true}, {"max_window_layers", 9}}, qwen)),
@@ -93,37 +72,41 @@ TEST(WindowConfig, ReadsWindows) {
       windows_of(with({{"use_sliding_window", true}, {"layer_types", sliding_and_full()}}, qwen)),
       (Windows{16, 0}));
 
-  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, of("ministral"))), (Windows{7, 7}));
-  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, of("ministral"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, headed("ministral"))), (Windows{7, 7}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, headed("ministral"))), (Windows{0, 0}));
   EXPECT_EQ(windows_of(with({{"sliding_window", 7}, {"layer_types", sliding_and_full()}},
-                            of("ministral"))),
+                            headed("ministral"))),
             (Windows{7, 0}));
-  EXPECT_EQ(windows_of(with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, of("olmo3"))),
-            (Windows{7, 0}));
-  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, of("olmo3"))), (Windows{7, 7}));
+  EXPECT_EQ(
+      windows_of(with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, headed("olmo3"))),
+      (Windows{7, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, headed("olmo3"))), (Windows{7, 7}));
 }
 
 TEST(WindowConfig, RefusesWindowsThatMakeNoSense) {
-  expect_bad(with({{"sliding_window", 0}}, of("phi3")), {"sliding_window", "0"});
-  expect_unsupported(with({{"sliding_window", 511}}, of("llama")),
+  expect_bad(with({{"sliding_window", 0}}, headed("phi3")), {"sliding_window", "0"});
+  expect_unsupported(with({{"sliding_window", 511}}, headed("llama")),
                      {"sliding_window is 511", "512", "\"llama\""});
-  expect_unsupported(with({{"sliding_window", 7}, {"layer_types", sliding_and_full()}}, of("phi3")),
-                     {"layer_types", "\"phi3\"", "one kind"});
-  expect_bad(with({{"layer_types", sliding_and_full()}}, of("qwen3")),
+  expect_unsupported(
+      with({{"sliding_window", 7}, {"layer_types", sliding_and_full()}}, headed("phi3")),
+      {"layer_types", "\"phi3\"", "one kind"});
+  expect_bad(with({{"layer_types", sliding_and_full()}}, headed("qwen3")),
              {"sliding_attention", "use_sliding_window"});
-  expect_bad(with({{"layer_types", sliding_and_full()}, {"sliding_window", nullptr}}, of("olmo3")),
-             {"sliding_attention", "sliding_window\" is missing"});
-  expect_unsupported(with({{"layer_types", {"full_attention", "chunked_attention"}}}, of("qwen3")),
-                     {"\"chunked_attention\"", "\"sliding_attention\""});
-  expect_unsupported(with({{"layer_types", sliding_and_full()}}, of("llama")),
+  expect_bad(
+      with({{"layer_types", sliding_and_full()}, {"sliding_window", nullptr}}, headed("olmo3")),
+      {"sliding_attention", "sliding_window\" is missing"});
+  expect_unsupported(
+      with({{"layer_types", {"full_attention", "chunked_attention"}}}, headed("qwen3")),
+      {"\"chunked_attention\"", "\"sliding_attention\""});
+  expect_unsupported(with({{"layer_types", sliding_and_full()}}, headed("llama")),
                      {"\"sliding_attention\""});
-  expect_bad(with({{"layer_types", Json::array({"full_attention"})}}, of("qwen3")),
+  expect_bad(with({{"layer_types", Json::array({"full_attention"})}}, headed("qwen3")),
              {"layer_types", "list of 1", "list of 2"});
 }
 
 // Layers with a window may rotate by a table of their own: v5 says so by type of layer.
 TEST(WindowConfig, ReadsTheRotationOfLayersWithAWindow) {
-  const Json base = with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, of("olmo3"));
+  const Json base = with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, headed("olmo3"));
   const Json scaling = {{"rope_type", "linear"}, {"factor", 8}};
   const ModelConfig v4 =
       config_from_json(with({{"rope_theta", 5e5}, {"rope_scaling", scaling}}, base));
@@ -152,12 +135,12 @@ TEST(WindowConfig, ReadsTheRotationOfLayersWithAWindow) {
   expect_bad(
       with({{"rope_parameters", {{"full_attention", 3}, {"sliding_attention", windowed}}}}, base),
       {"full_attention", "not an object"});
-  expect_unsupported(with({{"rope_parameters", {{"full_attention", full}}}}, of("qwen3")),
+  expect_unsupported(with({{"rope_parameters", {{"full_attention", full}}}}, headed("qwen3")),
                      {"per layer type", "full_attention"});
 }
 
 // Two layers and a window.
-GgufWriter gguf(const std::string& architecture) {
+GgufWriter window_gguf(const std::string& architecture) {
   GgufWriter w;
   w.string("general.architecture", architecture);
   const std::pair<const char*, uint32_t> keys[] = {
@@ -171,35 +154,28 @@ GgufWriter gguf(const std::string& architecture) {
   return w;
 }
 
-ModelConfig config_of(const GgufWriter& w) {
-  GgufMetadata metadata;
-  TensorSource tensors;
-  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
-  return config_from_gguf(metadata, tensors);
-}
-
 TEST(WindowConfig, ReadsWindowsOfGguf) {
   const auto windows = [](const GgufWriter& w) {
     const ModelConfig c = config_of(w);
     return std::vector<int32_t>{c.window(0), c.window(1)};
   };
   using Windows = std::vector<int32_t>;
-  EXPECT_EQ(windows(gguf("phi3")), (Windows{7, 7}));
-  EXPECT_EQ(windows(gguf("phi3").integer("phi3.attention.sliding_window_pattern", 2)),
+  EXPECT_EQ(windows(window_gguf("phi3")), (Windows{7, 7}));
+  EXPECT_EQ(windows(window_gguf("phi3").integer("phi3.attention.sliding_window_pattern", 2)),
             (Windows{7, 0}));
   std::vector<std::byte> list(2);
   list[1] = std::byte{1};
-  EXPECT_EQ(
-      windows(gguf("phi3").list("phi3.attention.sliding_window_pattern", GgufType::kBool, 2, list)),
-      (Windows{0, 7}));
-  EXPECT_EQ(windows(gguf("qwen2").integer("qwen2.attention.sliding_window_pattern", 2)),
+  EXPECT_EQ(windows(window_gguf("phi3").list("phi3.attention.sliding_window_pattern",
+                                             GgufType::kBool, 2, list)),
+            (Windows{0, 7}));
+  EXPECT_EQ(windows(window_gguf("qwen2").integer("qwen2.attention.sliding_window_pattern", 2)),
             (Windows{7, 0}));
 }
 
 // GGUF has no name of its own for OLMo-3.
 TEST(WindowConfig, OlmoWithWindowsIsTheThird) {
   const ModelConfig c =
-      config_of(gguf("olmo2").integer("olmo2.attention.sliding_window_pattern", 2));
+      config_of(window_gguf("olmo2").integer("olmo2.attention.sliding_window_pattern", 2));
   EXPECT_EQ(c.architecture, "olmo3");
   EXPECT_EQ(c.window(0), 7);
   EXPECT_EQ(c.window(1), 0);
