@@ -156,6 +156,12 @@ TEST(Engine, EmbeddingsAreTruncatedFirstAndNormalisedAfter) {
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(part[i], whole[i] / std::sqrt(squares), 1e-6);
 }
 
+// The device of every other test here.
+TEST(Engine, IsMadeForTheDeviceThatIsAskedFor) {
+  const char* const asked = testing_support::test_device();
+  EXPECT_EQ(testing_support::make_options({}).get("device"), asked ? asked : "cpu");
+}
+
 TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
   if (testing_support::test_device())
     GTEST_SKIP() << "tests/kernels/budget_test.cc says it of a GPU, to the byte";

@@ -13,4 +13,7 @@ using prefix::ops::testing::EmulatedCuda;
 const std::unique_ptr<EmulatedCuda> emulated =
     std::getenv("PREFIX_TEST_REAL_GPU") ? nullptr : std::make_unique<EmulatedCuda>();
 
+// Otherwise all would pass on the CPU.
+TEST(EmulatedDevice, IsAskedFor) { EXPECT_STREQ(std::getenv("PREFIX_TEST_DEVICE"), "cuda"); }
+
 }  // namespace
