@@ -16,6 +16,7 @@ namespace {
 
 using testing_support::Changes;
 using testing_support::config_of;
+using testing_support::expect_bad;
 using testing_support::expect_error;
 using testing_support::GgufWriter;
 
@@ -200,21 +201,17 @@ TEST(ExpertConfig, ReadsGguf) {
 }
 
 TEST(ExpertConfig, RefusesWhatMakesNoSense) {
-  const auto refused = [](const Json& json, std::initializer_list<std::string_view> words,
-                          Code code = Code::kFormat) {
-    expect_error(code, words, [&] { config_from_json(json); });
-  };
-  refused(qwen_moe({{"num_experts_per_tok", 7}}), {"num_experts_per_tok", "7", "6"});
-  refused(qwen_moe({{"num_experts_per_tok", 0}}), {"num_experts_per_tok", "0"});
-  refused(mixtral({{"num_local_experts", 1}}), {"num_experts_per_tok", "missing", "2", "1"});
-  refused(qwen_moe({{"num_experts", 5000}}), {"num_experts", "5000", "4096"});
-  refused(qwen_moe({{"num_local_experts", 8}}), {"num_experts", "6", "num_local_experts", "8"});
-  refused(qwen_moe({{"moe_intermediate_size", 0}}), {"moe_intermediate_size", "0"});
-  refused(qwen_moe({{"mlp_only_layers", {4}}}), {"mlp_only_layers", "4", "3"});
-  refused(qwen_moe({{"mlp_only_layers", "0"}}), {"mlp_only_layers"});
-  refused(qwen_moe({{"decoder_sparse_step", 0}}), {"decoder_sparse_step", "0"});
-  refused(mixtral({{"num_local_experts", 0}}), {"num_local_experts", "mixtral"},
-          Code::kUnsupportedModel);
+  expect_bad(qwen_moe({{"num_experts_per_tok", 7}}), {"num_experts_per_tok", "7", "6"});
+  expect_bad(qwen_moe({{"num_experts_per_tok", 0}}), {"num_experts_per_tok", "0"});
+  expect_bad(mixtral({{"num_local_experts", 1}}), {"num_experts_per_tok", "missing", "2", "1"});
+  expect_bad(qwen_moe({{"num_experts", 5000}}), {"num_experts", "5000", "4096"});
+  expect_bad(qwen_moe({{"num_local_experts", 8}}), {"num_experts", "6", "num_local_experts", "8"});
+  expect_bad(qwen_moe({{"moe_intermediate_size", 0}}), {"moe_intermediate_size", "0"});
+  expect_bad(qwen_moe({{"mlp_only_layers", {4}}}), {"mlp_only_layers", "4", "3"});
+  expect_bad(qwen_moe({{"mlp_only_layers", "0"}}), {"mlp_only_layers"});
+  expect_bad(qwen_moe({{"decoder_sparse_step", 0}}), {"decoder_sparse_step", "0"});
+  expect_bad(mixtral({{"num_local_experts", 0}}), {"num_local_experts", "mixtral"},
+             Code::kUnsupportedModel);
 }
 
 }  // namespace
