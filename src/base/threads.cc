@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 #if defined(__x86_64__)
@@ -13,17 +14,27 @@
 namespace prefix {
 namespace {
 
-constexpr int kSpins = 400;  // some 20 microseconds
+// The parts of Threads::round_.
+constexpr uint64_t kOpen = uint64_t{1} << 16;
+constexpr uint64_t kJoined = kOpen - 1;
+constexpr uint64_t kNextRound = kOpen << 1;
+uint64_t number_of(uint64_t round) { return round / kNextRound; }
 
-// True when ready() became true while spinning.
+// What a wake-up takes on a virtual machine; on bare metal it is a tenth of that.
+constexpr std::chrono::microseconds kWakeUp(50);
+
+// True when ready() became true within that time.
 template <typename Ready>
 bool spin_until(const Ready& ready) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (ready()) return true;
+  const Clock::time_point end = Clock::now() + kWakeUp;
+  do {
+    for (int i = 0; i < 16; ++i) {  // a pause takes as long as the clock, or four times as long
+      if (ready()) return true;
 #if defined(__x86_64__)
-    _mm_pause();
+      _mm_pause();
 #endif
-  }
+    }
+  } while (Clock::now() < end);
   return ready();
 }
 
@@ -110,9 +121,29 @@ void Threads::take_indices(int worker) {
   }
 }
 
+// False when the round that is open is `seen` or there is none.
+bool Threads::join(uint64_t& seen) {
+  uint64_t round = round_.load(std::memory_order_acquire);
+  do {
+    if (!(round & kOpen) || number_of(round) == seen) return false;
+  } while (!round_.compare_exchange_weak(round, round + 1, std::memory_order_acq_rel));
+  seen = number_of(round);
+  return true;
+}
+
+void Threads::leave() {
+  const uint64_t left = round_.fetch_sub(1, std::memory_order_acq_rel) - 1;
+  if (left & (kOpen | kJoined)) return;
+  std::lock_guard lock(mutex_);  // the caller may be about to sleep
+  done_.notify_one();
+}
+
 void Threads::work(int worker) {
-  uint64_t seen = 0;
-  const auto called = [&] { return stop_ || round_.load(std::memory_order_acquire) != seen; };
+  uint64_t seen = 0;  // the first round is number 1
+  const auto called = [&] {
+    const uint64_t round = round_.load(std::memory_order_acquire);
+    return stop_ || ((round & kOpen) && number_of(round) != seen);
+  };
   for (;;) {
     if (!spin_until(called)) {
       std::unique_lock lock(mutex_);
@@ -121,12 +152,9 @@ void Threads::work(int worker) {
       --sleeping_;
     }
     if (stop_) return;
-    seen = round_.load(std::memory_order_acquire);
+    if (!join(seen)) continue;
     take_indices(worker);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::lock_guard lock(mutex_);  // the caller may be about to sleep
-      done_.notify_one();
-    }
+    leave();
   }
 }
 
@@ -141,14 +169,14 @@ void Threads::run(int64_t n, const std::function<void(int64_t, int)>& task) {
   n_ = n;
   error_ = nullptr;
   next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
-    round_.fetch_add(1, std::memory_order_release);
+    round_.store((number_of(round_) + 1) * kNextRound | kOpen, std::memory_order_release);
     if (sleeping_ > 0) wake_.notify_all();
   }
   take_indices(0);
-  const auto finished = [&] { return busy_.load(std::memory_order_acquire) == 0; };
+  round_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  const auto finished = [&] { return (round_.load(std::memory_order_acquire) & kJoined) == 0; };
   if (!spin_until(finished)) {
     std::unique_lock lock(mutex_);
     done_.wait(lock, finished);

@@ -43,6 +43,39 @@ TEST(Threads, AFailureOfATaskIsTheCallersAndEndsItsTurn) {
   EXPECT_EQ(done, 100);
 }
 
+// The caller has its index, and nothing is left to hand out, when the worker is still busy.
+TEST(Threads, ACallEndsWhenItsLastWorkerDoes) {
+  Threads threads(2);
+  for (int round = 0; round < cases(50); ++round) {
+    std::atomic<int> begun{0};
+    std::atomic<bool> caller_ended{false}, worker_ended{false};
+    threads.run(2, [&](int64_t, int worker) {
+      ++begun;
+      while (begun < 2) std::this_thread::yield();  // so that each thread has one index
+      if (worker == 0) {
+        caller_ended = true;
+        return;
+      }
+      while (!caller_ended) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();
+      worker_ended = true;
+    });
+    EXPECT_TRUE(worker_ended);
+  }
+}
+
+// Calls so short that workers come when theirs has ended, or go to sleep between two.
+TEST(Threads, ShortCallsOneAfterTheOther) {
+  Threads threads(5);
+  for (int round = 0; round < cases(20000); ++round) {
+    const int64_t n = 2 + round % 5;
+    std::atomic<int64_t> sum{0};
+    threads.run(n, [&](int64_t index, int) { sum += index + 1; });
+    ASSERT_EQ(sum, n * (n + 1) / 2);
+    if (round % 100 == 0) std::this_thread::yield();
+  }
+}
+
 // Numbers are drawn by one caller after the other, each when the one before it waits.
 TEST(Threads, TurnsAreInTheOrderInWhichTheyWereAskedFor) {
   Threads threads(2);
