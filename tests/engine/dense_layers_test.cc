@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine_support.h"
+#include "embedding_support.h"
 #include "support/dense_modules.h"
 #include "support/expect_error.h"
 
@@ -14,28 +14,10 @@ namespace {
 
 using namespace testing_support;
 
-constexpr int32_t kVocab = 131;
-
 std::vector<float> random_values(std::mt19937& random, int64_t n) {
   std::vector<float> values(static_cast<size_t>(n));
   for (float& v : values) v = std::normal_distribution<float>(0, 0.3f)(random);
   return values;
-}
-
-RequestSpec embedding(std::vector<int32_t> tokens, Pooling pooling, bool dense = true) {
-  RequestSpec spec;
-  spec.task = Task::kEmbed;
-  spec.tokens = std::move(tokens);
-  spec.pooling = pooling;
-  spec.normalize = false;
-  spec.dense = dense;
-  return spec;
-}
-
-std::vector<float> vector_of(Engine& engine, const RequestSpec& spec) {
-  const auto job = run_all(engine, {spec});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
 }
 
 class Dense : public ::testing::Test {
@@ -76,7 +58,7 @@ class Dense : public ::testing::Test {
 
 TEST_F(Dense, TheyAreAppliedToThePooledVectorInOrder) {
   const auto engine = make_engine(checkpoint_);
-  const std::vector<int32_t> tokens = random_tokens(random_, 40, kVocab);
+  const std::vector<int32_t> tokens = random_tokens(random_, 40, 131);
   for (const Pooling pooling : {Pooling::kLast, Pooling::kMean, Pooling::kFirst}) {
     const std::vector<float> hidden = vector_of(*engine, embedding(tokens, pooling, false));
     ASSERT_EQ(hidden.size(), 64u);
@@ -103,7 +85,7 @@ TEST_F(Dense, TheyAreAppliedToThePooledVectorInOrder) {
 TEST_F(Dense, CompanyThreadsAndTheCacheChangeNoBit) {
   std::vector<RequestSpec> batch;
   for (size_t i = 0; i < 20; ++i)
-    batch.push_back(embedding(random_tokens(random_, 1 + i * 7 % 90, kVocab),
+    batch.push_back(embedding(random_tokens(random_, 1 + i * 7 % 90, 131),
                               i % 2 == 0 ? Pooling::kMean : Pooling::kLast, i % 5 != 4));
   std::vector<std::vector<float>> want;
   const auto alone = make_engine(checkpoint_, {{"threads", "1"}});
@@ -120,7 +102,7 @@ TEST_F(Dense, CompanyThreadsAndTheCacheChangeNoBit) {
 
 TEST_F(Dense, DimensionsAreThoseOfTheLastLayer) {
   const auto engine = make_engine(checkpoint_);
-  RequestSpec good = embedding(random_tokens(random_, 5, kVocab), Pooling::kMean), bad = good,
+  RequestSpec good = embedding(random_tokens(random_, 5, 131), Pooling::kMean), bad = good,
               hidden = good;
   good.dimensions = 150;
   bad.dimensions = 151;

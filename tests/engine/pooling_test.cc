@@ -4,30 +4,13 @@
 
 #include <string_view>
 
+#include "embedding_support.h"
 #include "engine/row_sum.h"
-#include "engine_support.h"
 
 namespace prefix {
 namespace {
 
 using namespace testing_support;
-
-constexpr int32_t kVocab = 131;
-
-RequestSpec embedding(std::vector<int32_t> tokens, Pooling pooling) {
-  RequestSpec spec;
-  spec.task = Task::kEmbed;
-  spec.tokens = std::move(tokens);
-  spec.pooling = pooling;
-  spec.normalize = false;
-  return spec;
-}
-
-std::vector<float> vector_of(Engine& engine, RequestSpec spec) {
-  const auto job = run_all(engine, {std::move(spec)});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
-}
 
 class Pooled : public ::testing::Test {
  protected:
@@ -37,7 +20,7 @@ class Pooled : public ::testing::Test {
 
 TEST_F(Pooled, EachIsMadeOfTheVectorsOfTheTokens) {
   const auto engine = make_engine(checkpoint_);
-  const std::vector<int32_t> tokens = random_tokens(random_, 75, kVocab);
+  const std::vector<int32_t> tokens = random_tokens(random_, 75, 131);
   const std::vector<float> all = vector_of(*engine, embedding(tokens, Pooling::kTokens));
   ASSERT_EQ(all.size() % tokens.size(), 0u);
   const size_t width = all.size() / tokens.size();
@@ -62,7 +45,7 @@ TEST_F(Pooled, EachIsMadeOfTheVectorsOfTheTokens) {
 
 TEST_F(Pooled, PositionsChooseAmongThem) {
   const auto engine = make_engine(checkpoint_);
-  const std::vector<int32_t> tokens = random_tokens(random_, 50, kVocab);
+  const std::vector<int32_t> tokens = random_tokens(random_, 50, 131);
   const std::vector<float> all = vector_of(*engine, embedding(tokens, Pooling::kTokens));
   const size_t width = all.size() / 50;
   RequestSpec some = embedding(tokens, Pooling::kTokens);
@@ -80,10 +63,10 @@ TEST_F(Pooled, PositionsChooseAmongThem) {
 
 TEST_F(Pooled, CutsCompanyAndTheCacheChangeNoBit) {
   std::vector<RequestSpec> batch;
-  const std::vector<int32_t> common = random_tokens(random_, 70, kVocab);
+  const std::vector<int32_t> common = random_tokens(random_, 70, 131);
   for (size_t i = 0; i < 12; ++i) {
     std::vector<int32_t> tokens = first_tokens(common, 20 + 4 * i);
-    for (const int32_t t : random_tokens(random_, i % 5 * 9 + 1, kVocab)) tokens.push_back(t);
+    for (const int32_t t : random_tokens(random_, i % 5 * 9 + 1, 131)) tokens.push_back(t);
     batch.push_back(embedding(tokens, i % 3 == 2 ? Pooling::kTokens : Pooling::kMean));
   }
   batch.push_back(embedding(common, Pooling::kMean));
@@ -111,7 +94,7 @@ TEST_F(Pooled, CutsCompanyAndTheCacheChangeNoBit) {
 
 TEST_F(Pooled, WhatMakesNoSenseFailsAlone) {
   const auto engine = make_engine(checkpoint_);
-  const std::vector<int32_t> tokens = random_tokens(random_, 10, kVocab);
+  const std::vector<int32_t> tokens = random_tokens(random_, 10, 131);
   RequestSpec good = embedding(tokens, Pooling::kMean), beyond = good, down = good, last = good,
               head = good;
   beyond.pooling = down.pooling = Pooling::kTokens;

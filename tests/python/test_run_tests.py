@@ -195,6 +195,25 @@ class ProgramsTest(unittest.TestCase):
         self.assertIn("words of a failure", (self.folder / "logs/programs.log").read_text())
         self.assertIn(str(self.folder), (self.folder / "logs/programs/bad.log").read_text())
 
+    def test_files_are_in_memory_where_it_has_room_and_go_with_the_programs(self) -> None:
+        with mock.patch.dict(os.environ):
+            os.environ.pop("TMPDIR", None)
+            with RUNNER.files_in_memory(self.folder, room=1) as environment:
+                folder = Path(environment["TMPDIR"])
+                self.assertEqual(folder.parent, self.folder)
+                (folder / "left").write_text("by a program that was killed")
+            self.assertFalse(folder.exists())
+            for memory, room in ((self.folder, 1 << 60), (self.folder / "nowhere", 1)):
+                with RUNNER.files_in_memory(memory, room) as environment:
+                    self.assertEqual(environment, {})
+            os.environ["TMPDIR"] = "chosen"
+            with RUNNER.files_in_memory(self.folder, room=1) as environment:
+                self.assertEqual(environment, {})
+        memory = contextlib.nullcontext({"TMPDIR": "memory"})
+        with mock.patch.object(RUNNER, "files_in_memory", return_value=memory):
+            count, _ = self.run_programs('add_test(asks bash -c "[ $TMPDIR = memory ]")')
+        self.assertEqual(count.failures, [])
+
     def test_one_that_is_left_out_is_a_skip(self) -> None:
         count, _ = self.run_programs("""
             add_test(long false)
