@@ -1,6 +1,8 @@
 // States of recurrent layers in the tiers below memory: another process goes on where one was.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <filesystem>
 #include <fstream>
 
@@ -35,6 +37,7 @@ class StateTiers : public testing::TestWithParam<const char*> {
     std::vector<fs::path> list;
     for (const auto& entry : fs::recursive_directory_iterator(folder.path()))
       if (entry.is_regular_file() && entry.file_size() > 1000) list.push_back(entry.path());
+    std::ranges::sort(list);  // a copy of a folder lists its files in another order
     return list;
   }
 
