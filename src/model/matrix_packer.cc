@@ -8,6 +8,20 @@
 #include "model/packed_model.h"
 
 namespace prefix {
+namespace {
+
+// Rows as weights=packed keeps them.
+class KeptRows final : public ops::WeightSource {
+ public:
+  explicit KeptRows(const TensorMatrix& rows) : rows_(rows) {}
+  ops::TensorType type(int64_t row) const override { return rows_.kept_type(row); }
+  void read(int64_t row, std::byte* out) const override { rows_.read_kept(row, out); }
+
+ private:
+  const TensorMatrix& rows_;
+};
+
+}  // namespace
 
 MatrixPacker::MatrixPacker(const ModelFiles& files, ops::Device* device,
                            const ops::NumericTypes& types, LoadObserver* observer)
@@ -62,9 +76,10 @@ ops::PackedWeights MatrixPacker::in_blocks(std::span<const ops::WeightSource* co
 
 ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& place, int64_t n,
                                        int64_t k, const TensorMatrix& rows) {
-  if (ops::PackedWeights packed = in_blocks(std::array<const ops::WeightSource*, 1>{&rows}, n, k);
+  const KeptRows kept(rows);
+  if (ops::PackedWeights packed = in_blocks(std::array<const ops::WeightSource*, 1>{&kept}, n, k);
       packed.blocks) {
-    if (device_) packed = device_->pack(packed.format, n, k, rows);
+    if (device_) packed = device_->pack(packed.format, n, k, kept);
     if (kind == ops::MatrixKind::kHead) packed.terms = 2;
     return packed;
   }
@@ -76,10 +91,11 @@ ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& 
 ops::PackedWeights MatrixPacker::gated(ops::MatrixKind kind, const std::string& place, int64_t n,
                                        int64_t k, const TensorMatrix& gate,
                                        const TensorMatrix& up) {
+  const KeptRows kept_gate(gate), kept_up(up);
   if (const ops::PackedWeights shape =
-          in_blocks(std::array<const ops::WeightSource*, 2>{&gate, &up}, n, k);
+          in_blocks(std::array<const ops::WeightSource*, 2>{&kept_gate, &kept_up}, n, k);
       shape.blocks)
-    return device_ ? device_->pack_gated(shape.format, n, k, gate, up) : shape;
+    return device_ ? device_->pack_gated(shape.format, n, k, kept_gate, kept_up) : shape;
   const ops::WeightFormat f = format(kind, k);
   return make(kind, place, ops::PackedWeights::of_gated_shape(f, n, k), std::array{&gate, &up},
               [&] { return device_->pack_gated(f, n, k, gate, up); });

@@ -4,8 +4,8 @@
 //                                                 ├──> PackedWeights ──> LoadObserver
 //   matrices of a PackedModel ── load_packed() ───┘
 //
-// With weights=packed those whose blocks kernels multiply stay in them (PackedWeights::of_blocks), the
-// others become what dtype says.
+// With weights=packed those whose blocks kernels multiply stay in them (PackedWeights::of_blocks), and so
+// do whole numbers that such blocks have; the others become what dtype says.
 #pragma once
 
 #include <cstdint>

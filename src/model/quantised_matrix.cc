@@ -8,6 +8,8 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/quantised_blocks.h"
+#include "ops/block_layout.h"
 #include "ops/dequant.h"
 
 namespace prefix {
@@ -79,18 +81,24 @@ std::vector<int32_t> QuantisedMatrix::read_groups() const {
   return groups;
 }
 
-void QuantisedMatrix::read_row(int64_t row, float* out) const {
+QuantisedMatrix::Scales QuantisedMatrix::read_parts(int64_t row, float* codes) const {
   const auto count = static_cast<size_t>(parts_.scale_columns);
-  std::vector<float> scales(count), zeros(count);
-  parts_.codes.read(*strips_, row, parts_.columns, out);
+  Scales made{std::vector<float>(count), std::vector<float>(count)};
+  auto& [scales, zeros] = made;
+  parts_.codes.read(*strips_, row, parts_.columns, codes);
   parts_.scales.read(*strips_, row, parts_.scale_columns, scales.data());
   for (size_t i = 0; i < count; ++i)
     if (!std::isfinite(scales[i]))
       fail(Code::kFormat, "tensor ", quote(parts_.scales.tensor.name), ": scale ", i, " of row ",
            row, " is ", scales[i], "; scales are finite");
   if (parts_.zeros) parts_.zeros->read(*strips_, row, parts_.scale_columns, zeros.data());
+  return made;
+}
+
+void QuantisedMatrix::read_row(int64_t row, float* out) const {
+  const auto [scales, zeros] = read_parts(row, out);
   const std::vector<int32_t> groups = read_groups();
-  const auto scale = [&](int64_t c, size_t g) {
+  const auto scale = [&, &scales = scales, &zeros = zeros](int64_t c, size_t g) {
     out[c] = parts_.zeros ? (out[c] - zeros[g]) * scales[g] : out[c] * scales[g];
   };
   if (!groups.empty()) {
@@ -98,10 +106,26 @@ void QuantisedMatrix::read_row(int64_t row, float* out) const {
       scale(c, static_cast<size_t>(groups[static_cast<size_t>(c)]));
     return;
   }
-  for (size_t g = 0; g < count; ++g) {
+  for (size_t g = 0; g < scales.size(); ++g) {
     const int64_t begin = static_cast<int64_t>(g) * parts_.group;
     const int64_t end = std::min(parts_.columns, begin + parts_.group);
     for (int64_t c = begin; c < end; ++c) scale(c, g);
+  }
+}
+
+std::optional<TensorType> QuantisedMatrix::blocks() const {
+  std::call_once(blocks_found_, [&] { blocks_ = blocks_of(parts_, read_groups()); });
+  return blocks_;
+}
+
+void QuantisedMatrix::read_row_blocks(int64_t row, std::byte* out) const {
+  const std::optional<TensorType> type = blocks();
+  PREFIX_CHECK(type);
+  std::vector<float> codes(static_cast<size_t>(parts_.columns));
+  const auto [scales, zeros] = read_parts(row, codes.data());
+  for (int64_t c = 0; c < parts_.columns; c += ops::kGroupK, out += block_bytes(*type)) {
+    const auto g = static_cast<size_t>(parts_.scale_columns > 1 ? c / parts_.group : 0);
+    write_block(*type, codes.data() + c, zeros[g], scales[g], out);
   }
 }
 

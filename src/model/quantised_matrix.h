@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,12 +62,21 @@ class QuantisedMatrix final : public ComputedRows {
   // Throws kFormat naming the tensor for a scale that is not finite and a group that is not there.
   void read_row(int64_t row, float* out) const override;
   std::string_view kind() const override { return parts_.kind; }
+  std::optional<TensorType> blocks() const override;
+  void read_row_blocks(int64_t row, std::byte* out) const override;
 
  private:
+  struct Scales {
+    std::vector<float> scales, zeros;
+  };
+  // Of a row, whose codes it reads, too.
+  Scales read_parts(int64_t row, float* codes) const;
   std::vector<int32_t> read_groups() const;
 
   Parts parts_;
   std::shared_ptr<Strips> strips_;
+  mutable std::once_flag blocks_found_;
+  mutable std::optional<TensorType> blocks_;
 };
 
 }  // namespace prefix

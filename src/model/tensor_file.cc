@@ -129,6 +129,10 @@ void TensorSource::add_all(TensorSource other) {
     add(std::move(other.files_[i]), i == 0 ? std::move(other.tensors_) : std::vector<Tensor>());
 }
 
+void ComputedRows::read_row_blocks(int64_t, std::byte*) const {
+  fail(Code::kInternal, "rows of ", kind(), " have no blocks");
+}
+
 void read_row(const Tensor& tensor, int64_t row, float* out) {
   if (tensor.computed) return tensor.computed->read_row(row, out);
   for_each_piece(tensor, row, [&](const std::byte* blocks, int64_t done, int64_t count) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,6 +30,11 @@ class ComputedRows {
   virtual void read_row(int64_t row, float* out) const = 0;
   // How they are stored: "INT4".
   virtual std::string_view kind() const = 0;
+  // The type of blocks that have the numbers of all rows, bit for bit; none where there is no such. Any
+  // thread. Throws kIo, kFormat.
+  virtual std::optional<TensorType> blocks() const { return std::nullopt; }
+  // A row in these, as read_row().
+  virtual void read_row_blocks(int64_t row, std::byte* out) const;
 };
 
 struct Tensor {

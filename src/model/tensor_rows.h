@@ -17,6 +17,9 @@ namespace prefix {
 class TensorMatrix : public ops::WeightSource {
  public:
   virtual std::vector<const Tensor*> tensors() const = 0;
+  // The same numbers in the blocks that weights=packed keeps, where they lie otherwise in the file.
+  virtual ops::TensorType kept_type(int64_t row) const { return type(row); }
+  virtual void read_kept(int64_t row, std::byte* out) const { read(row, out); }
 };
 
 // Rows of one or more tensors, one below the other.
@@ -38,9 +41,19 @@ class TensorRows final : public TensorMatrix {
   }
   ops::TensorType type(int64_t row) const override { return part_of(row).tensor->type; }
   void read(int64_t row, std::byte* out) const override {
-    const Part& part = part_of(row);  // which makes `row` one of its rows
-    if (part.permuted_head_dim > 0) row = permuted_row(row, part.permuted_head_dim);
-    read_blocks(*part.tensor, part.first + row, out);
+    const Tensor& tensor = tensor_of(row);
+    read_blocks(tensor, row, out);
+  }
+  ops::TensorType kept_type(int64_t row) const override {
+    const Tensor& tensor = *part_of(row).tensor;
+    return tensor.computed ? tensor.computed->blocks().value_or(tensor.type) : tensor.type;
+  }
+  void read_kept(int64_t row, std::byte* out) const override {
+    const Tensor& tensor = tensor_of(row);
+    if (tensor.computed && tensor.computed->blocks())
+      tensor.computed->read_row_blocks(row, out);
+    else
+      read_blocks(tensor, row, out);
   }
   // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
   static int64_t permuted_row(int64_t row, int64_t head_dim) {
@@ -49,6 +62,14 @@ class TensorRows final : public TensorMatrix {
   }
 
  private:
+  // Makes `row` one of the tensor's rows.
+  const Tensor& tensor_of(int64_t& row) const {
+    const Part& part = part_of(row);
+    if (part.permuted_head_dim > 0) row = permuted_row(row, part.permuted_head_dim);
+    row += part.first;
+    return *part.tensor;
+  }
+  // Makes `row` one of the part's rows.
   const Part& part_of(int64_t& row) const {
     for (const Part& part : parts_) {
       if (row < part.count) return part;

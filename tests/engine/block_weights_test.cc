@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "engine/random_requests.h"
@@ -141,6 +142,34 @@ TEST(BlockWeightsOptions, AreCheckedByName) {
                [&] { open({{"weights", "packed"}, {"compute", "int8"}}); });
   expect_error(Code::kUnsupportedDevice, {"weights=packed", "cuda"},
                [&] { open({{"weights", "packed"}, {"device", "cuda"}}); });
+}
+
+// Weights of four and eight bits that are no blocks in their file, and have the numbers of some.
+TEST(BlockWeightsOptions, AwqAndGptqStayInBlocksOfTheSameNumbers) {
+  for (const auto& [name, blocks] : std::map<std::string, bool>{{"awq", true},
+                                                                {"gptq4", true},
+                                                                {"gptq4-order", false},
+                                                                {"ct-int4-group", true},
+                                                                {"ct-w8a8", true},
+                                                                {"fp8-block", false}}) {
+    const std::string path = golden_models() + "/quantised-" + name;
+    const auto plain = Engine::create(path, make_options({{"dtype", "f32"}}), nullptr);
+    const auto of = [&](const OptionList& more) {
+      Options options = make_options(more);
+      options.set("weights", "packed");
+      options.set("dtype", "f32");
+      return Engine::create(path, options, nullptr);
+    };
+    const auto packed = of({{"isa", "scalar"}});
+    const double apart = relative_error(logits(*packed), logits(*plain));
+    EXPECT_LT(apart, 0.04) << name;
+    EXPECT_EQ(apart > 1e-5, blocks) << name;
+    const EngineInfo& info = packed->info();
+    EXPECT_EQ(info.packed_matrices > 0, blocks) << name;
+    EXPECT_EQ(info.weight_bytes < plain->info().weight_bytes, blocks) << name;
+    EXPECT_TRUE(testing_support::same_bits(logits(*of({{"rows", "7"}, {"isa", "scalar"}})),
+                                           logits(*packed)));
+  }
 }
 
 TEST(BlockWeightsOptions, FilesWithoutBlocksAreAsEver) {

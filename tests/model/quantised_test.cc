@@ -3,7 +3,10 @@
 
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +14,7 @@
 #include "base/status.h"
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
+#include "ops/dequant.h"
 #include "safetensors_writer.h"
 #include "support/expect_error.h"
 #include "support/hex.h"
@@ -93,6 +97,43 @@ TEST_P(Quantised, EqualsTheFixture) {
   const Bytes first = from_hex(fixture.at("first"));
   EXPECT_EQ(std::memcmp(values.data(), first.data(), first.size()), 0);
   EXPECT_EQ(sha256(std::as_bytes(std::span(values))), fixture.at("sha256").get<std::string>());
+}
+
+using ops::dequantise;
+
+// As blocks, if there are any.
+std::vector<float> values_of_blocks(const Tensor& t, TensorType type) {
+  const int64_t width = t.row_values();
+  std::vector<float> values(static_cast<size_t>(element_count(t.name, t.shape)));
+  std::vector<std::byte> row(static_cast<size_t>(ops::blocks_bytes(type, width)));
+  for (int64_t i = 0; i < t.shape[0]; ++i) {
+    t.computed->read_row_blocks(i, row.data());
+    dequantise(type, row.data(), width, values.data() + i * width);
+  }
+  return values;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+// What weights=packed keeps.
+TEST_P(Quantised, BlocksHaveTheSameNumbers) {
+  const std::map<std::string, TensorType> types = {
+      {"ct-int4-group", TensorType::kQ4_0}, {"ct-int8-channel", TensorType::kQ8_0},
+      {"ct-w8a8", TensorType::kQ8_0},       {"ct-w8a8-tensor", TensorType::kQ8_0},
+      {"awq", TensorType::kQ5_0},           {"awq-row", TensorType::kQ5_0},
+      {"gptq4", TensorType::kQ4_0},         {"gptq4-v2", TensorType::kQ5_0},
+      {"gptq8-row", TensorType::kQ8_0}};
+  const Json fixture = fixture_of(GetParam());
+  const TensorSource source = assembled(fixture);
+  const Tensor& t = source.tensors().front();
+  const std::optional<TensorType> type = t.computed->blocks();
+  const auto expected = types.find(GetParam());
+  ASSERT_EQ(type.has_value(), expected != types.end());
+  if (!type) return;
+  EXPECT_EQ(*type, expected->second);
+  EXPECT_TRUE(same_bits(values_of_blocks(t, *type), values_of(t)));
 }
 
 // Rows in any order, from several threads, give the same.
@@ -271,6 +312,62 @@ TEST(QuantisedParts, MarksBiasesOfZeros) {
   hex.replace(158, 2, "3c");
   fixture["parts"]["m.proj.bias"]["bytes"] = hex;
   EXPECT_FALSE(assembled(fixture).find("m.proj.bias")->may_be_left);
+}
+
+// Groups of 64 columns, of which each has its own scale and zero, as long as they are in order.
+TEST(QuantisedBlocks, HaveTheScaleOfTheirGroup) {
+  constexpr int64_t kRows = 8, kColumns = 192, kGroups = 3;
+  std::mt19937 random(11);
+  const auto part = [](const char* type, std::vector<int64_t> shape, const std::string& bytes) {
+    return Json{{"dtype", type}, {"shape", std::move(shape)}, {"bytes", bytes}};
+  };
+  const auto words = [&](int64_t n) {
+    std::string hex;
+    while (n-- > 0) hex += testing_support::to_hex(static_cast<uint32_t>(random()));
+    return hex;
+  };
+  std::string scales, groups;
+  for (int64_t i = 0; i < kRows * kGroups; ++i)  // of any sign, some below the normal ones
+    scales +=
+        testing_support::to_hex(static_cast<uint16_t>(random() % 0x3c00 | random() % 2 << 15));
+  for (int32_t c = 0; c < kColumns; ++c) groups += testing_support::to_hex(c / 64);
+  Json fixture = fixture_of("gptq4-v2");
+  fixture["config"]["group_size"] = 64;
+  Json& parts = fixture["parts"];
+  parts = {{"m.proj.qweight", part("I32", {kColumns / 8, kRows}, words(kColumns))},
+           {"m.proj.qzeros", part("I32", {kGroups, 1}, words(kGroups))},
+           {"m.proj.scales", part("F16", {kGroups, kRows}, scales)},
+           {"m.proj.g_idx", part("I32", {kColumns}, groups)}};
+  const TensorSource source = assembled(fixture);
+  const Tensor& t = source.tensors().front();
+  ASSERT_EQ(t.computed->blocks(), TensorType::kQ5_0);
+  EXPECT_TRUE(same_bits(values_of_blocks(t, TensorType::kQ5_0), values_of(t)));
+  parts["m.proj.g_idx"]["bytes"] = groups.replace(0, 8, "02000000");
+  EXPECT_EQ(assembled(fixture).tensors().front().computed->blocks(), std::nullopt);
+}
+
+// Not for scales that no f16 holds, and for zeros that no code reaches.
+TEST(QuantisedBlocks, AreThereForExactScales) {
+  const auto blocks = [](const Json& fixture) {
+    return assembled(fixture).tensors().front().computed->blocks();
+  };
+  Json zeros = fixture_of("ct-int4-group");
+  Json& part = zeros["parts"]["m.proj.weight_zero_point"];
+  part = {{"dtype", "I8"}, {"shape", {40, 1}}, {"bytes", std::string(80, '0')}};
+  EXPECT_EQ(blocks(zeros), TensorType::kQ4_0);
+  part["bytes"] = std::string(78, '0') + "20";
+  EXPECT_EQ(blocks(zeros), std::nullopt);
+  for (const auto& [scale, exact] : std::map<std::string, bool>{{"8033", true},
+                                                                {"0137", true},
+                                                                {"7f47", true},
+                                                                {"0136", false},
+                                                                {"8047", false},
+                                                                {"c07f", false}}) {
+    Json fixture = fixture_of("ct-int4-group");
+    std::string scales = fixture["parts"]["m.proj.weight_scale"]["bytes"];
+    fixture["parts"]["m.proj.weight_scale"]["bytes"] = scales.replace(4, 4, scale);
+    EXPECT_EQ(blocks(fixture).has_value(), exact) << scale;
+  }
 }
 
 // Version 1 of GPTQ: one is added to a word, so what was borrowed from the next zero point is back.

@@ -14,4 +14,15 @@ inline std::vector<std::byte> from_hex(const std::string& hex) {
   return bytes;
 }
 
+// A number as a file has it, its lowest byte first.
+template <typename T>
+std::string to_hex(T number) {
+  std::string hex;
+  for (size_t i = 0; i < sizeof(T); ++i, number = static_cast<T>(number >> 8)) {
+    hex += "0123456789abcdef"[number >> 4 & 15];
+    hex += "0123456789abcdef"[number & 15];
+  }
+  return hex;
+}
+
 }  // namespace prefix::testing_support
