@@ -23,8 +23,8 @@ func (o Options) Compute(value string) Options { return o.with("compute", value)
 // embedding), mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines.
 func (o Options) ComputeKeep(value string) Options { return o.with("compute_keep", value) }
 
-// Weights is option weights: what matrices of quantised blocks (GGUF) become in memory: auto = numbers of dtype; packed
-// = they stay in their blocks, in the bytes of the file, and are multiplied by activations of 8 bits
+// Weights is option weights: what quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype;
+// packed = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
 // (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
 func (o Options) Weights(value string) Options { return o.with("weights", value) }
 

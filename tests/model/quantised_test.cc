@@ -1,6 +1,7 @@
 // Weights that a safetensors file has in parts: what they are, bit for bit, and what is refused.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/quantised_blocks.h"
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
 #include "ops/dequant.h"
@@ -344,6 +346,17 @@ TEST(QuantisedBlocks, HaveTheScaleOfTheirGroup) {
   EXPECT_TRUE(same_bits(values_of_blocks(t, TensorType::kQ5_0), values_of(t)));
   parts["m.proj.g_idx"]["bytes"] = groups.replace(0, 8, "02000000");
   EXPECT_EQ(assembled(fixture).tensors().front().computed->blocks(), std::nullopt);
+}
+
+TEST(QuantisedBlocks, ExactHalves) {
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    const float value = ops::half_to_float(static_cast<uint16_t>(half));
+    const bool finite = (half & 0x7c00) != 0x7c00;
+    ASSERT_EQ(exact_half(value), finite ? std::optional(half) : std::nullopt) << half;
+    const float next = std::nextafter(value, 1e6f);
+    if (finite && exact_half(next)) FAIL() << half;
+  }
+  EXPECT_EQ(exact_half(65536), std::nullopt);
 }
 
 // Not for scales that no f16 holds, and for zeros that no code reaches.

@@ -27,9 +27,9 @@ class EngineOptions(TypedDict, total=False):
     # gate_up, down; empty = none. Default head. Of engines.
     compute_keep: str
 
-    # What matrices of quantised blocks (GGUF) become in memory: auto = numbers of dtype; packed = they stay in their
-    # blocks, in the bytes of the file, and are multiplied by activations of 8 bits (docs/quantised-weights.md). CPU
-    # only, not with compute=int8. One of auto, packed. Default auto. Of engines.
+    # What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they stay in blocks
+    # of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
+    # (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
     weights: Literal["auto", "packed"]
 
     # With compute=int8: a directory (of a .gguf file, a file) that is written while the model is loaded. It holds the

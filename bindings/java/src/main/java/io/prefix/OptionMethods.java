@@ -72,9 +72,9 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * What matrices of quantised blocks (GGUF) become in memory: auto = numbers of dtype; packed = they stay in their
-     * blocks, in the bytes of the file, and are multiplied by activations of 8 bits (docs/quantised-weights.md). CPU
-     * only, not with compute=int8. One of auto, packed. Default auto. Of engines.
+     * What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they stay in blocks
+     * of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
+     * (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
      *
      * @param value of option weights
      * @return this
