@@ -14,16 +14,12 @@ namespace {
 using namespace testing_support;
 using Tokens = std::vector<int32_t>;
 
-const TinyCheckpoint& checkpoint() {
-  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
-  return *kCheckpoint;
-}
-
 struct BarelyFits : testing::Test {
-  int64_t page = 32 * Engine::estimate(checkpoint().path(), make_options({})).kv_bytes_per_token;
+  int64_t page =
+      32 * Engine::estimate(tiny_checkpoint().path(), make_options({})).kv_bytes_per_token;
 
   std::shared_ptr<Engine> open(int64_t pages) {
-    return make_engine(checkpoint(),
+    return make_engine(tiny_checkpoint(),
                        {{"cache_bytes", std::to_string(pages * page)}, {"threads", "1"}});
   }
 };
@@ -183,7 +179,7 @@ struct Steps {
   int32_t reserved() const { return pages.capacity() - pages.used() - pages.available(); }
 
   std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto"});
-  Model model{open_model(checkpoint().path()), *device, 4096, nullptr};
+  Model model{open_model(tiny_checkpoint().path()), *device, 4096, nullptr};
   PagePool pages;
   KvMemory kv;
   Tree tree;
@@ -196,7 +192,7 @@ constexpr int32_t kMaxTokens = 64;
 // `times` tokens, and leaves it at the price of a page.
 std::shared_ptr<Job> parted_generation(Steps& steps, const Tokens& prompt, int32_t times) {
   const RequestSpec spec = generation(prompt, kMaxTokens);
-  const Tokens drawn = run_all(*make_engine(checkpoint()), {spec})->result(0).tokens;
+  const Tokens drawn = run_all(*make_engine(tiny_checkpoint()), {spec})->result(0).tokens;
   const auto leader = steps.submit(spec);
   steps.step();
   for (int32_t n = 1; n <= times; ++n) {

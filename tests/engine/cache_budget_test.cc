@@ -10,7 +10,6 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/cache_support.h"
 #include "engine/engine_support.h"
 #include "engine/random_requests.h"
 
@@ -50,12 +49,13 @@ TEST_P(Budget, IsNeverExceededAndAllOfItComesBack) {
   constexpr int64_t kPages = 20;
   const Pressure& pressure = GetParam();
   const int64_t page =
-      32 * Engine::estimate(checkpoint().path(), make_options({})).kv_bytes_per_token;
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", std::to_string(kPages * page)},
-                                                 {"threads", "1"},
-                                                 {"rows", pressure.rows},
-                                                 {"cache", pressure.cache},
-                                                 {"sharing", pressure.sharing}});
+      32 * Engine::estimate(tiny_checkpoint().path(), make_options({})).kv_bytes_per_token;
+  const auto engine =
+      make_engine(tiny_checkpoint(), {{"cache_bytes", std::to_string(kPages * page)},
+                                      {"threads", "1"},
+                                      {"rows", pressure.rows},
+                                      {"cache", pressure.cache},
+                                      {"sharing", pressure.sharing}});
   engine->open_namespace("a");
   engine->open_namespace("b");
   std::atomic<bool> stop{false};
@@ -197,7 +197,7 @@ TEST(Cache, FollowersOfAGenerationDoNotBreakTheBudget) {
 }
 
 TEST(Cache, QuotaHoldsForGenerationsAtTheSameTime) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   const int32_t space = engine->open_namespace("tenant");
   const int64_t token = engine->info().kv_bytes_per_token;
   engine->set_cache_limits(space, 0, 200 * token);

@@ -12,14 +12,9 @@ namespace {
 using testing_support::expect_error;
 using testing_support::make_engine;
 using testing_support::ManualClock;
-using testing_support::TinyCheckpoint;
+using testing_support::tiny_checkpoint;
 using Tokens = std::vector<int32_t>;
 using namespace std::chrono_literals;
-
-const TinyCheckpoint& checkpoint() {
-  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
-  return *kCheckpoint;
-}
 
 // n tokens that share nothing with those of another number.
 Tokens text(int32_t number, int32_t n = 64) {
@@ -40,8 +35,8 @@ RequestSpec request(const Tokens& tokens, int32_t name_space = 0) {
 struct CacheControl : testing::Test {
   // Room for `pages` pages of 32 tokens.
   void open(int64_t pages, const char* policy = "lru") {
-    page = make_engine(checkpoint())->info().kv_bytes_per_token * 32;
-    engine = make_engine(checkpoint(),
+    page = make_engine(tiny_checkpoint())->info().kv_bytes_per_token * 32;
+    engine = make_engine(tiny_checkpoint(),
                          {{"cache_bytes", std::to_string(pages * page)}, {"cache_policy", policy}},
                          clock.now());
   }

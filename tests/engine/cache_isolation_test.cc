@@ -10,7 +10,6 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/cache_support.h"
 #include "engine/engine_support.h"
 #include "engine/random_requests.h"
 
@@ -42,7 +41,7 @@ std::vector<std::string> confusing_names() {
 // and a prompt's first tokens make the same bytes as another pair: ("ab", "c...") and ("a",
 // "bc...").
 TEST(Cache, NamespacesNeverMeet) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   const std::vector<std::string> names = confusing_names();
   ASSERT_LT(names.size(), static_cast<size_t>(kVocab));
   std::mt19937 random(41);
@@ -116,8 +115,8 @@ TEST(Cache, NamespacesNeverMeet) {
 
 // Two engines with the same past; only one is looked into.
 TEST(Cache, AMillionLookupsLeaveTheOrderOfEviction) {
-  const auto watched = make_engine(checkpoint());
-  const auto unseen = make_engine(checkpoint());
+  const auto watched = make_engine(tiny_checkpoint());
+  const auto unseen = make_engine(tiny_checkpoint());
   std::mt19937 random(43);
   constexpr size_t kPrompts = 60;
   std::vector<std::vector<int32_t>> prompts;

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/cache_support.h"
 #include "engine/engine_support.h"
 #include "engine/random_requests.h"
 #include "ops/attention_plan.h"
@@ -87,7 +86,7 @@ class Watch {
 
 TEST_P(WarmEqualsCold, InEveryStateOfTheCache) {
   const Model& model = GetParam();
-  std::string path = checkpoint().path();
+  std::string path = tiny_checkpoint().path();
   if (*model.golden) path = golden_models() + "/" + model.golden;
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is missing (make test writes it)";
   Options options = make_options({{"dtype", model.dtype}, {"threads", "1"}, {"rows", model.rows}});
@@ -224,7 +223,7 @@ const char* name_of(Task task) {
 class NothingTwice : public testing::TestWithParam<Task> {};
 
 TEST_P(NothingTwice, SixteenCallsComputeDistinctTokensAndASecondPassOnlyRowsToRead) {
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "128M"}, {"rows", "65536"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "128M"}, {"rows", "65536"}});
   const auto calls = template_calls(GetParam());
   Prefixes prefixes;
   int64_t first_pass = 0, first_redone = 0;
@@ -285,7 +284,7 @@ INSTANTIATE_TEST_SUITE_P(Tasks, NothingTwice,
 
 TEST(Cache, CallsInFlightAtOnceComputeDistinctTokens) {
   for (const char* const rows : {"2048", "100", "9"}) {
-    const auto engine = make_engine(checkpoint(), {{"cache_bytes", "128M"}, {"rows", rows}});
+    const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "128M"}, {"rows", rows}});
     Prefixes prefixes;
     std::set<int> read;
     std::vector<std::shared_ptr<Job>> jobs;

@@ -22,12 +22,8 @@ namespace {
 using testing_support::make_engine;
 using testing_support::ManualClock;
 using testing_support::OptionList;
+using testing_support::tiny_checkpoint;
 using testing_support::TinyCheckpoint;
-
-const TinyCheckpoint& checkpoint() {
-  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
-  return *kCheckpoint;
-}
 
 RequestSpec logits(std::vector<int32_t> tokens) {
   RequestSpec spec;
@@ -58,7 +54,7 @@ std::shared_ptr<Job> run(Engine& engine, std::vector<RequestSpec> batch) {
 }
 
 TEST(Engine, CountsCachedSharedAndComputedTokens) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   const auto first =
       run(*engine, {logits({1, 2, 3, 4}), logits({1, 2, 3, 5}), logits({1, 2, 3, 4})});
   EXPECT_EQ(first->result(0).usage.computed, 4);
@@ -81,7 +77,7 @@ TEST(Engine, CountsCachedSharedAndComputedTokens) {
 // Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
 TEST(Engine, RowsEqualDistinctPrefixes) {
   std::mt19937 random(5);
-  const auto engine = make_engine(checkpoint(), {{"cache", "false"}, {"rows", "64"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache", "false"}, {"rows", "64"}});
   const int32_t spaces[] = {0, engine->open_namespace("a"), engine->open_namespace("b")};
   for (int round = 0; round < 200; ++round) {
     std::vector<RequestSpec> batch;
@@ -106,7 +102,7 @@ TEST(Engine, RowsEqualDistinctPrefixes) {
 }
 
 TEST(Engine, TasksAgreeWithEachOther) {
-  const auto engine = make_engine(checkpoint(), {{"dtype", "f32"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"dtype", "f32"}});
   const std::vector<int32_t> prompt{3, 1, 4, 1, 5};
   RequestSpec all = logits(prompt);
   all.logit_ids.clear();
@@ -138,7 +134,7 @@ TEST(Engine, TasksAgreeWithEachOther) {
 }
 
 TEST(Engine, EmbeddingsAreTruncatedFirstAndNormalisedAfter) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec raw;
   raw.task = Task::kEmbed;
   raw.tokens = counting(10);
@@ -190,7 +186,7 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
 }
 
 TEST(Engine, InfoTellsTheValuesInForce) {
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "100000"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "100000"}});
   const nlohmann::json info = nlohmann::json::parse(engine->info_json());
   const nlohmann::json& options = info.at("options");
   EXPECT_EQ(options.at("threads"), std::to_string(resources().processors));
@@ -200,7 +196,7 @@ TEST(Engine, InfoTellsTheValuesInForce) {
 }
 
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
-  const auto engine = make_engine(checkpoint(), {{"max_positions", "64"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"max_positions", "64"}});
   std::vector<RequestSpec> batch(11, logits({1, 2, 3}));
   batch[1].tokens.clear();
   batch[2].tokens[1] = 131;
@@ -236,14 +232,14 @@ TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
 }
 
 TEST(Engine, AnEmptyBatchIsDoneAtOnce) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   const auto job = engine->submit({});
   EXPECT_TRUE(job->wait(0));
   EXPECT_FALSE(job->next_event(1000).has_value());
 }
 
 TEST(Engine, HundredThousandRequestsInOneBatch) {
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "512M"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "512M"}});
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 100000; ++i) batch.push_back(logits({1, 2, 3, i % 131, (i / 131) % 131}));
   const auto job = run(*engine, std::move(batch));
@@ -253,7 +249,7 @@ TEST(Engine, HundredThousandRequestsInOneBatch) {
 }
 
 TEST(Engine, GenerationStopsAtEosStopTokensLengthAndContext) {
-  const auto engine = make_engine(checkpoint(), {{"max_positions", "40"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"max_positions", "40"}});
   const std::vector<int32_t> prompt = counting(10);
   const auto free_run = run(*engine, {generate(prompt, 8)});
   ASSERT_EQ(free_run->result(0).tokens.size(), 8u);
@@ -270,7 +266,7 @@ TEST(Engine, GenerationStopsAtEosStopTokensLengthAndContext) {
 }
 
 TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   RequestSpec other = generate(counting(5, 3), 4000);
@@ -292,7 +288,7 @@ TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
 // When exactly: scheduler_test.cc.
 TEST(Engine, ADeadlineEndsARequest) {
   ManualClock clock;
-  const auto engine = make_engine(checkpoint(), {}, clock.now());
+  const auto engine = make_engine(tiny_checkpoint(), {}, clock.now());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   endless.deadline_ms = 5;
@@ -308,7 +304,7 @@ TEST(Engine, ADeadlineEndsARequest) {
 }
 
 TEST(Engine, NewRequestsJoinWhileOthersDecode) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   const auto running = engine->submit({endless});
@@ -324,18 +320,18 @@ TEST(Engine, NewRequestsJoinWhileOthersDecode) {
 
 TEST(Engine, ABudgetTooSmallFailsThatRequestOnlyAndClearly) {
   // One page of the tiny model: 2 layers x 2 heads x (K and V) x 32 x 32 x 2 bytes = 16 KiB.
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "64K"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "64K"}});
   const auto job = run(*engine, {logits(counting(200)), logits(counting(100)),
                                  logits(counting(30, 5)), generate(counting(20), 500)});
   EXPECT_EQ(job->result(0).status, Code::kCacheFull) << job->result(0).message;
   EXPECT_EQ(job->result(1).status, Code::kOk) << job->result(1).message;
   EXPECT_EQ(job->result(2).status, Code::kOk) << job->result(2).message;
   EXPECT_EQ(job->result(3).status, Code::kCacheFull);
-  EXPECT_THROW(make_engine(checkpoint(), {{"cache_bytes", "1K"}}), Error);
+  EXPECT_THROW(make_engine(tiny_checkpoint(), {{"cache_bytes", "1K"}}), Error);
 }
 
 TEST(Engine, EvictsOldPathsToAdmitNewOnes) {
-  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "256K"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "256K"}});
   for (int32_t i = 0; i < 30; ++i)
     ASSERT_EQ(run(*engine, {logits(counting(100, i))})->result(0).status, Code::kOk);
   const EngineStats stats = engine->stats();
@@ -344,7 +340,7 @@ TEST(Engine, EvictsOldPathsToAdmitNewOnes) {
 }
 
 TEST(Engine, NamespacesShareNothingAndCanBeDropped) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   const int32_t a = engine->open_namespace("a");
   EXPECT_EQ(engine->open_namespace("a"), a);
   EXPECT_EQ(engine->find_namespace("b"), -1);
@@ -361,7 +357,7 @@ TEST(Engine, NamespacesShareNothingAndCanBeDropped) {
 
 // Without patience, a second shutdown ends the first one's too.
 TEST(Engine, ImpatientShutdownEndsAPatientOne) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   const auto job = engine->submit(std::vector<RequestSpec>(16, endless));
@@ -374,7 +370,7 @@ TEST(Engine, ImpatientShutdownEndsAPatientOne) {
 }
 
 TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   const auto job = engine->submit({endless});
@@ -392,7 +388,7 @@ TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {
 }
 
 TEST(Engine, QueueLimitIsRetryable) {
-  const auto engine = make_engine(checkpoint(), {{"queue_limit", "2"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"queue_limit", "2"}});
   try {
     engine->submit({logits({1}), logits({2}), logits({3})});
     FAIL();
@@ -403,7 +399,7 @@ TEST(Engine, QueueLimitIsRetryable) {
 }
 
 TEST(Engine, HigherPriorityIsComputedFirst) {
-  const auto engine = make_engine(checkpoint(), {{"rows", "8"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"rows", "8"}});
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 20; ++i) batch.push_back(logits(counting(40, i)));
   batch[19].priority = 5;
@@ -413,7 +409,7 @@ TEST(Engine, HigherPriorityIsComputedFirst) {
 }
 
 TEST(Engine, EventsTellTheStory) {
-  const auto engine = make_engine(checkpoint());
+  const auto engine = make_engine(tiny_checkpoint());
   RequestSpec spec = generate(counting(5), 3);
   spec.sampling.ignore_eos = true;
   spec.user_tag = 99;

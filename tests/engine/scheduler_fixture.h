@@ -23,10 +23,7 @@ struct SchedulerTest : testing::Test {
   SchedulerTest() { open(100, 2048); }
 
   // Memory for `pages` pages, steps of `rows` rows.
-  void open(int32_t pages, int32_t rows) {
-    static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
-    open(*kCheckpoint, pages, rows);
-  }
+  void open(int32_t pages, int32_t rows) { open(testing_support::tiny_checkpoint(), pages, rows); }
   void open(const TinyCheckpoint& checkpoint, int32_t pages, int32_t rows, int32_t window = 0) {
     scheduler.reset();
     tree.reset();

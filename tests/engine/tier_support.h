@@ -12,11 +12,6 @@
 
 namespace prefix::testing_support {
 
-inline const TinyCheckpoint& tiny_checkpoint() {
-  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
-  return *kCheckpoint;
-}
-
 using EngineOptions = std::map<std::string, std::string>;
 
 // With memory for `pages` pages. Steps of fewer than 32 rows do not tell what a token costs: unless

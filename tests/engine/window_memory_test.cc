@@ -20,14 +20,14 @@ constexpr int32_t kLeast = (kWindow + 31) / 32 + 2;
 constexpr int32_t kBand = kLeast + kRows / 32;
 
 const TinyCheckpoint& windowed() {
-  static const TinyCheckpoint* const kCheckpoint = [] {
+  static const TinyCheckpoint checkpoint([] {
     tools::CheckpointShape shape;
     shape.architecture = "mistral";
     shape.windows = "ss";
     shape.window = kWindow;
-    return new TinyCheckpoint(shape);
-  }();
-  return *kCheckpoint;
+    return shape;
+  }());
+  return checkpoint;
 }
 
 struct WindowMemory : SchedulerTest {

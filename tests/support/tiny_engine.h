@@ -34,6 +34,12 @@ class TinyCheckpoint {
   std::string path_;
 };
 
+// One with the sizes that TinyCheckpoint has by itself, which goes with the program.
+inline const TinyCheckpoint& tiny_checkpoint() {
+  static const TinyCheckpoint checkpoint;
+  return checkpoint;
+}
+
 using OptionList = std::initializer_list<std::pair<const char*, std::string>>;
 
 // The device of the same tests in programs of tests/kernels; null where it is the CPU.
