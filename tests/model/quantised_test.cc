@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/engine_support.h"
 #include "model/quantised_blocks.h"
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
@@ -28,6 +29,7 @@ namespace {
 using testing_support::Bytes;
 using testing_support::expect_error;
 using testing_support::from_hex;
+using testing_support::same_bits;
 using testing_support::sha256;
 
 // One weight in parts: {"config", "name", "parts": {name: {"dtype", "shape", "bytes"}}, ...}.
@@ -101,8 +103,6 @@ TEST_P(Quantised, EqualsTheFixture) {
   EXPECT_EQ(sha256(std::as_bytes(std::span(values))), fixture.at("sha256").get<std::string>());
 }
 
-using ops::dequantise;
-
 // As blocks, if there are any.
 std::vector<float> values_of_blocks(const Tensor& t, TensorType type) {
   const int64_t width = t.row_values();
@@ -110,13 +110,9 @@ std::vector<float> values_of_blocks(const Tensor& t, TensorType type) {
   std::vector<std::byte> row(static_cast<size_t>(ops::blocks_bytes(type, width)));
   for (int64_t i = 0; i < t.shape[0]; ++i) {
     t.computed->read_row_blocks(i, row.data());
-    dequantise(type, row.data(), width, values.data() + i * width);
+    ops::dequantise(type, row.data(), width, values.data() + i * width);
   }
   return values;
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 // What weights=packed keeps.
