@@ -87,6 +87,16 @@ struct EmulatedTiles {
 
   template <int kC, int kA, int kB>
   static void multiply_int8() {
+    multiply_bytes<kC, kA, kB, int8_t, uint8_t>();
+  }
+  template <int kC, int kA, int kB>
+  static void multiply_uint8() {
+    multiply_bytes<kC, kA, kB, uint8_t, int8_t>();
+  }
+
+ private:
+  template <int kC, int kA, int kB, class A, class B>
+  static void multiply_bytes() {
     ASSERT_TRUE(configured);
     ASSERT_EQ(config.rows[kC], config.rows[kA]);
     ASSERT_EQ(config.bytes_per_row[kC], config.bytes_per_row[kB]);
@@ -96,8 +106,8 @@ struct EmulatedTiles {
         uint32_t c;
         std::memcpy(&c, &registers[kC].rows[m][4 * n], 4);
         for (int k = 0; k < config.bytes_per_row[kA]; ++k) {
-          const auto a = static_cast<int8_t>(registers[kA].rows[m][k]);
-          const unsigned char b = registers[kB].rows[k / 4][4 * n + k % 4];
+          const auto a = static_cast<A>(registers[kA].rows[m][k]);
+          const auto b = static_cast<B>(registers[kB].rows[k / 4][4 * n + k % 4]);
           c += static_cast<uint32_t>(a * b);
         }
         std::memcpy(&registers[kC].rows[m][4 * n], &c, 4);
@@ -105,11 +115,23 @@ struct EmulatedTiles {
     }
   }
 
- private:
   static float element(int tile, int row, int index) {
     uint16_t x;
     std::memcpy(&x, &registers[tile].rows[row][2 * index], 2);
     return f32_from_bf16(x);
+  }
+};
+
+// A vector of one number, with the roundings of the levels that have AMX.
+struct EmulatedLanes {
+  using F = float;
+  static constexpr int kLanes = 1;
+  static F set1(float x) { return x; }
+  static F load(const float* p) { return *p; }
+  static void store(float* p, F x) { *p = x; }
+  static F fma(F a, F b, F c) { return std::fma(a, b, c); }
+  static F load_i32(const int32_t* p, int32_t from_each) {
+    return static_cast<float>(*p - from_each);
   }
 };
 

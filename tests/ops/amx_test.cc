@@ -149,24 +149,18 @@ TEST(AmxLoops, ShapesAreLoadedOnlyWhenTheyChange) {
 // The whole driver with the parameters of the amx level.
 TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   KernelTable table = kernel_table(Isa::kScalar);
-  KernelTable amx;
-#if defined(__x86_64__)
-  fill_kernels_amx(amx);
-#endif
   table.gemm.begin = begin_tiles<EmulatedTiles>;
   table.gemm.end = end_tiles<EmulatedTiles>;
   table.gemm.tile_bf16 = multiply_tile_amx<EmulatedTiles>;
   table.gemm.act_is_bf16 = true;
-  table.gemm.row_step = 32;
-  table.gemm.row_block = amx.gemm.row_block;
-  table.gemm.k_block_bytes = amx.gemm.k_block_bytes;
+  block_for_tiles(table.gemm);
   Threads threads(2);
   CpuContext context;
   context.threads = &threads;
   context.kernels = &table;
 
   std::mt19937 random(6);
-  const int64_t m = 230, n = 100, k = 1100;
+  const int64_t m = 290, n = 100, k = 1100;
   const std::vector<uint16_t> w = random_bf16(random, n * k);
   PackedWeights matrix = PackedWeights::of_shape(WeightFormat::kBf16, n, k);
   std::vector<std::byte> memory(matrix.bytes() + 64);

@@ -8,6 +8,7 @@
 #include "ops/amx_emulation.h"
 #include "ops/avx_vnni_model.h"
 #include "ops/cpu/amx_impl.h"
+#include "ops/cpu/amx_values.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
 #include "ops/op_cpu.h"
@@ -30,8 +31,8 @@ inline std::vector<LevelTable> level_tables() {
   amx.kernels.gemm.begin = begin_tiles<EmulatedTiles>;
   amx.kernels.gemm.end = end_tiles<EmulatedTiles>;
   amx.kernels.gemm.tile_int8 = multiply_tile_amx<EmulatedTiles, Int8Tiles>;
-  amx.kernels.gemm.row_step = 2 * kTileRows;
-  amx.kernels.gemm.row_block = 192;
+  amx.kernels.gemm.tile_values = multiply_value_tile_amx<EmulatedTiles, EmulatedLanes>;
+  block_for_tiles(amx.kernels.gemm);
   tables.push_back(amx);
 #if defined(__x86_64__)
   // With and without VNNI, too.

@@ -473,8 +473,8 @@ TEST_F(Levels, RecurrentLayers) {
 
 // Weights times values as plain lines compute them.
 TEST_F(Levels, ValuesAreSummedPageByPage) {
-  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 20}) {
-    const int64_t d = 96, ldo = d + 16, pages = 3, ldp = 272;
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 20, 47}) {
+    const int64_t d = 96, ldo = d + 16, pages = rows % 2 == 0 ? 3 : 7, ldp = 272;
     std::vector<uint8_t> p(static_cast<size_t>(rows * ldp));
     for (uint8_t& x : p) x = static_cast<uint8_t>(random_());
     const std::vector<float> scales = numbers(rows * kBlockPages), start = numbers(rows * ldo);

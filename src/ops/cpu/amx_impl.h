@@ -23,18 +23,28 @@ namespace prefix::ops {
 namespace {
 
 constexpr int kTileRows = 16;
+constexpr int64_t kFullRows = 2 * kTileRows;              // that go through both registers of A
 constexpr int64_t kTileK = 32;                            // of bf16
 constexpr int64_t kPanelStride = 128;                     // bytes of one k pair or quad in a panel
 constexpr int64_t kPanelTile = kPanelStride * kTileRows;  // bytes of a tile's k in a panel
 constexpr int64_t kRightHalf = 64;                        // bytes to columns 16..31 of a panel
 
-// Registers 0..3 hold C, 4 and 5 A, 6 and 7 B. With fewer than 16 rows, C and tile 4 are shorter,
+// What registers hold.
+struct TileShape {
+  int rows;     // of C and A
+  int k_bytes;  // of a row of A: B has a row for each 4
+  bool operator==(const TileShape&) const = default;
+};
+constexpr int kWholeK = 64;  // bytes
+
+// Registers 0..3 hold C, 4 and 5 A, 6 and 7 B. With fewer than 16 rows, C and A are shorter,
 // so that nothing outside the caller's rows is read or written.
-constexpr TileConfig tile_config(int rows) {
+constexpr TileConfig tile_config(TileShape shape) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) {
-    config.bytes_per_row[i] = 64;
-    config.rows[i] = static_cast<uint8_t>(i <= 4 ? rows : kTileRows);
+    const bool a = i == 4 || i == 5, b = i > 5;
+    config.bytes_per_row[i] = static_cast<uint16_t>(a ? shape.k_bytes : 64);
+    config.rows[i] = static_cast<uint8_t>(b ? shape.k_bytes / 4 : shape.rows);
   }
   return config;
 }
@@ -57,32 +67,33 @@ struct Int8Tiles {
   }
 };
 
-// The row count that this thread's registers are configured for; 0: not configured.
+// What this thread's registers are configured for; no rows: not configured.
 template <class T>
 struct Configured {
-  static thread_local int rows;
+  static thread_local TileShape shape;
 };
 template <class T>
-thread_local int Configured<T>::rows = 0;
+thread_local TileShape Configured<T>::shape = {};
 
 template <class T>
-void configure_tiles(int rows) {
-  if (Configured<T>::rows == rows) return;
-  const TileConfig config = tile_config(rows);
+void configure_tiles(int rows, int k_bytes = kWholeK) {
+  const TileShape shape{rows, k_bytes};
+  if (Configured<T>::shape == shape) return;
+  const TileConfig config = tile_config(shape);
   T::configure(config);
-  Configured<T>::rows = rows;
+  Configured<T>::shape = shape;
 }
 
 template <class T>
 void begin_tiles() {
-  Configured<T>::rows = 0;  // whatever other code did to this thread's tiles
+  Configured<T>::shape = {};  // whatever other code did to this thread's tiles
   configure_tiles<T>(kTileRows);
 }
 
 template <class T>
 void end_tiles() {
   T::release();
-  Configured<T>::rows = 0;
+  Configured<T>::shape = {};
 }
 
 template <class T, int kTile>
@@ -94,15 +105,20 @@ inline void start_sum(const TileArgs& t, const float* c) {
   }
 }
 
-// Rows [row, row + 32) of one panel; `c` points at the panel's first column in row `row`.
+// Rows [row, row + 32) of one panel; `c` points at the panel's first column in row `row`. Meanwhile
+// these rows' part of `prefetch` is asked for (TileArgs).
 template <class T, class E>
-inline void multiply_full(const TileArgs& t, int64_t row, const void* const* panels, float* c) {
+inline void multiply_full(const TileArgs& t, int64_t row, const void* const* panels, float* c,
+                          const void* prefetch) {
   const auto lda = t.lda * static_cast<int64_t>(sizeof(typename E::Element));
   float* const lower = c + kTileRows * t.ldc;
   start_sum<T, 0>(t, c);
   start_sum<T, 1>(t, c + 16);
   start_sum<T, 2>(t, lower);
   start_sum<T, 3>(t, lower + 16);
+  const int64_t ahead = prefetch == nullptr ? 0 : E::kK * t.prefetch_step;
+  const auto* next = static_cast<const char*>(prefetch);
+  if (ahead > 0) next += row / kFullRows * t.kc * t.prefetch_step;
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const auto* a = static_cast<const typename E::Element*>(t.a) + chunk * t.a_chunk + row * t.lda;
     const auto* a_lower = a + kTileRows * t.lda;
@@ -116,6 +132,9 @@ inline void multiply_full(const TileArgs& t, int64_t row, const void* const* pan
       T::template load<5>(a_lower, lda);
       E::template multiply<T, 2, 5, 6>();
       E::template multiply<T, 3, 5, 7>();
+      for (int64_t line = 0; line < ahead; line += 64)
+        __builtin_prefetch(next + line, 0, 2);  // into L2
+      next += ahead;
       a += E::kK;
       a_lower += E::kK;
       b += kPanelTile;
@@ -170,11 +189,11 @@ inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
 template <class T, class E = Bf16Tiles>
 void multiply_tile_amx(const TileArgs& t) {
   int64_t row = 0;
-  if (t.rows >= 2 * kTileRows) configure_tiles<T>(kTileRows);
-  for (; row + 2 * kTileRows <= t.rows; row += 2 * kTileRows) {
+  if (t.rows >= kFullRows) configure_tiles<T>(kTileRows);
+  for (; row + kFullRows <= t.rows; row += kFullRows) {
     float* const c = t.c + row * t.ldc;
-    multiply_full<T, E>(t, row, t.b0, c);
-    if (t.b1 != nullptr) multiply_full<T, E>(t, row, t.b1, c + 32);
+    multiply_full<T, E>(t, row, t.b0, c, t.prefetch[0]);
+    if (t.b1 != nullptr) multiply_full<T, E>(t, row, t.b1, c + 32, t.prefetch[1]);
   }
   while (row < t.rows) {
     const int64_t left = t.rows - row;
@@ -188,6 +207,15 @@ void multiply_tile_amx(const TileArgs& t) {
     }
     row += rows;
   }
+}
+
+// These processors have 2 MB of L2, which a neighbour on the core's other thread may use too: x takes a
+// quarter of it, and more rows would amortise each read of the weights no better (measured).
+inline void block_for_tiles(GemmKernels& gemm) {
+  gemm.row_step = kFullRows;
+  gemm.prefetch_rows = kFullRows;
+  gemm.row_block = 256;
+  gemm.k_block_bytes = 2048;
 }
 
 // FLOP of `iterations` rounds of the 2 x 2 register block without loads. The tiles hold random

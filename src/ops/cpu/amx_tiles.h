@@ -45,6 +45,11 @@ struct HardwareTiles {
   static void multiply_int8() {
     asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
   }
+  // The same, those of A unsigned, those of B signed.
+  template <int kC, int kA, int kB>
+  static void multiply_uint8() {
+    asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+  }
 };
 
 }  // namespace

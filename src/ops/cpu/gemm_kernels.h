@@ -43,8 +43,8 @@ struct TileArgs {
   int64_t rows = 0;  // any count; best in multiples of GemmKernels::row_step
   bool accumulate = false;
 
-  // What the next tile will want, prefetched on the way: `prefetch_step` bytes for each k and block
-  // of rows, of the two panels in turn. May be null; only speed depends on it.
+  // What the next tile will want, prefetched on the way: `prefetch_step` bytes of both panels for each k
+  // and GemmKernels::prefetch_rows. May be null; only speed depends on it.
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
 };
@@ -90,7 +90,7 @@ struct GatedArgs {
 };
 
 // Largest GemmKernels::row_block.
-inline constexpr int64_t kMaxRowBlock = 192;
+inline constexpr int64_t kMaxRowBlock = 256;
 
 struct GemmKernels {
   // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).
@@ -101,6 +101,8 @@ struct GemmKernels {
   TileFn tile_bf16 = nullptr;
   bool act_is_bf16 = false;
   int64_t row_step = 0;  // rows of the register block of tile_bf16
+  // Rows of a tile that ask for a part of TileArgs::prefetch.
+  int64_t prefetch_rows = 2 * kBlockRows;
   // How GEMM blocks for the L2 cache: rows of x per task (at most kMaxRowBlock) and bytes of one
   // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
   int64_t row_block = 96;

@@ -1,7 +1,9 @@
-// The amx level: tdpbf16ps on tile registers for bf16, everything else from avx512_bf16.
+// The amx level: products of bf16 and of whole numbers on tile registers, everything else from avx512_bf16.
 #include "ops/cpu/amx_impl.h"
 #include "ops/cpu/amx_tiles.h"
+#include "ops/cpu/amx_values.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/simd.h"
 
 namespace prefix::ops {
 
@@ -11,19 +13,16 @@ void fill_kernels_amx(KernelTable& table) {
   gemm.end = end_tiles<HardwareTiles>;
   gemm.tile_bf16 = multiply_tile_amx<HardwareTiles>;
   gemm.act_is_bf16 = true;
-  gemm.row_step = 2 * kTileRows;
-  // These processors have 2 MB of L2: more rows amortise each read of the weights.
-  gemm.row_block = 192;
-  gemm.k_block_bytes = 2048;
+  block_for_tiles(gemm);
   gemm.peak_bf16 = tile_peak<HardwareTiles>;
 }
 
 void fill_kernels_amx_int8(KernelTable& table) {
   table.gemm.begin = begin_tiles<HardwareTiles>;
   table.gemm.end = end_tiles<HardwareTiles>;
-  table.gemm.row_step = 2 * kTileRows;
-  table.gemm.row_block = 192;
+  block_for_tiles(table.gemm);
   table.gemm.tile_int8 = multiply_tile_amx<HardwareTiles, Int8Tiles>;
+  table.gemm.tile_values = multiply_value_tile_amx<HardwareTiles, LevelSimd>;
   table.gemm.peak_int8 = tile_peak<HardwareTiles, Int8Tiles>;
 }
 
