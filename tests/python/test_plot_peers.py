@@ -13,7 +13,7 @@ TOOL = ROOT / "tools" / "plot_peers"
 
 def row(way, *runs, date="2026-01-01T10:00:00", **changes):
     return {"shape": [32, 512, 64], "generate": 1, "way": way, "seconds": sorted(runs)[len(runs) // 2], "runs": runs,
-            "tokens_equal": 1.0, "layers": 28, "threads": 2, "date": date} | changes
+            "tokens_equal": 1.0, "layers": 28, "threads": 2, "level": "amx", "date": date} | changes
 
 
 class PlotPeers(unittest.TestCase):
@@ -62,9 +62,11 @@ class PlotPeers(unittest.TestCase):
                          ["| libprefix bf16 | 5.00 s | 1.00 |", "| libprefix bf16 | 9.00 s | 1.00 |"])
         self.assertNotIn("gone", picture)
 
-    def test_other_layers_and_decoding_are_other_measurements(self):
-        table, picture = self.made(row("libprefix bf16", 2.0), row("libprefix bf16", 3.0, layers=4), row("libprefix bf16", 4.0, generate=32))
-        self.assertEqual(len(table), 6)
+    def test_other_layers_levels_and_decoding_are_other_measurements(self):
+        table, picture = self.made(row("libprefix bf16", 2.0), row("libprefix bf16", 3.0, layers=4),
+                                   row("libprefix bf16", 3.0, level="avx2"), row("libprefix bf16", 4.0, generate=32))
+        self.assertEqual(len(table), 8)
+        self.assertIn("28 layers, 2 threads, avx2", picture)
         self.assertIn("32 questions of 64 tokens about 512 tokens, 32 tokens decoded each; 28 layers", picture)
 
     def test_check_writes_nothing_and_names_what_is_stale(self):

@@ -105,20 +105,34 @@ inline void start_sum(const TileArgs& t, const float* c) {
   }
 }
 
-// Rows [row, row + 32) of one panel; `c` points at the panel's first column in row `row`. Meanwhile
-// these rows' part of `prefetch` is asked for (TileArgs).
+// What rows from `row` on ask for of one panel of TileArgs::prefetch, step by step.
+struct Prefetch {
+  const char* next;
+  int64_t bytes;  // of a step
+
+  Prefetch(const TileArgs& t, int side, int64_t row, int64_t step_k)
+      : next(static_cast<const char*>(t.prefetch[side])),
+        bytes(next == nullptr ? 0 : step_k * t.prefetch_step) {
+    if (bytes > 0) next += row / kFullRows * t.kc * t.prefetch_step;
+  }
+  void step() {
+    for (int64_t line = 0; line < bytes; line += 64)
+      __builtin_prefetch(next + line, 0, 2);  // into L2
+    next += bytes;
+  }
+};
+
+// Rows [row, row + 32) of panel `side`; `c` points at the panel's first column in row `row`.
 template <class T, class E>
-inline void multiply_full(const TileArgs& t, int64_t row, const void* const* panels, float* c,
-                          const void* prefetch) {
+inline void multiply_full(const TileArgs& t, int64_t row, int side, float* c) {
+  const void* const* const panels = side == 0 ? t.b0 : t.b1;
   const auto lda = t.lda * static_cast<int64_t>(sizeof(typename E::Element));
   float* const lower = c + kTileRows * t.ldc;
   start_sum<T, 0>(t, c);
   start_sum<T, 1>(t, c + 16);
   start_sum<T, 2>(t, lower);
   start_sum<T, 3>(t, lower + 16);
-  const int64_t ahead = prefetch == nullptr ? 0 : E::kK * t.prefetch_step;
-  const auto* next = static_cast<const char*>(prefetch);
-  if (ahead > 0) next += row / kFullRows * t.kc * t.prefetch_step;
+  Prefetch prefetch(t, side, row, E::kK);
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const auto* a = static_cast<const typename E::Element*>(t.a) + chunk * t.a_chunk + row * t.lda;
     const auto* a_lower = a + kTileRows * t.lda;
@@ -132,9 +146,7 @@ inline void multiply_full(const TileArgs& t, int64_t row, const void* const* pan
       T::template load<5>(a_lower, lda);
       E::template multiply<T, 2, 5, 6>();
       E::template multiply<T, 3, 5, 7>();
-      for (int64_t line = 0; line < ahead; line += 64)
-        __builtin_prefetch(next + line, 0, 2);  // into L2
-      next += ahead;
+      prefetch.step();
       a += E::kK;
       a_lower += E::kK;
       b += kPanelTile;
@@ -156,6 +168,7 @@ inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
     start_sum<T, 2>(t, c + 32);
     start_sum<T, 3>(t, c + 48);
   }
+  Prefetch left_ahead(t, 0, row, E::kK), right_ahead(t, 1, row, E::kK);
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const auto* a = static_cast<const typename E::Element*>(t.a) + chunk * t.a_chunk + row * t.lda;
     const auto* left = static_cast<const char*>(t.b0[chunk]);
@@ -167,12 +180,14 @@ inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
       E::template multiply<T, 0, 4, 6>();
       T::template load<7>(left + kRightHalf, kPanelStride);
       E::template multiply<T, 1, 4, 7>();
+      left_ahead.step();
       if constexpr (kBoth) {
         T::template load<6>(right, kPanelStride);
         E::template multiply<T, 2, 4, 6>();
         T::template load<7>(right + kRightHalf, kPanelStride);
         E::template multiply<T, 3, 4, 7>();
         right += kPanelTile;
+        right_ahead.step();
       }
       a += E::kK;
       left += kPanelTile;
@@ -192,8 +207,8 @@ void multiply_tile_amx(const TileArgs& t) {
   if (t.rows >= kFullRows) configure_tiles<T>(kTileRows);
   for (; row + kFullRows <= t.rows; row += kFullRows) {
     float* const c = t.c + row * t.ldc;
-    multiply_full<T, E>(t, row, t.b0, c, t.prefetch[0]);
-    if (t.b1 != nullptr) multiply_full<T, E>(t, row, t.b1, c + 32, t.prefetch[1]);
+    multiply_full<T, E>(t, row, 0, c);
+    if (t.b1 != nullptr) multiply_full<T, E>(t, row, 1, c + 32);
   }
   while (row < t.rows) {
     const int64_t left = t.rows - row;
@@ -214,6 +229,7 @@ void multiply_tile_amx(const TileArgs& t) {
 inline void block_for_tiles(GemmKernels& gemm) {
   gemm.row_step = kFullRows;
   gemm.prefetch_rows = kFullRows;
+  gemm.least_prefetch_rows = 1;
   gemm.row_block = 256;
   gemm.k_block_bytes = 2048;
 }

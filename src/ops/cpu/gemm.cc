@@ -102,11 +102,11 @@ class PairTask {
       tile.kc = std::min(k_block, w_.k_padded - k);
       tile.ldc = kTileColumns;
       tile.accumulate = k > 0;
-      // Meanwhile the panels of the next tile are prefetched. A few rows are done too soon for that.
+      // Meanwhile the panels of the next tile are prefetched.
       const std::byte* next =
           last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
                : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
-      if (rows < kFinishRows) next = nullptr;
+      if (rows < gemm_.least_prefetch_rows) next = nullptr;
       const int64_t turns = ceil_div(rows, gemm_.prefetch_rows);
       tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;

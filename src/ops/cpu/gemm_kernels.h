@@ -101,8 +101,10 @@ struct GemmKernels {
   TileFn tile_bf16 = nullptr;
   bool act_is_bf16 = false;
   int64_t row_step = 0;  // rows of the register block of tile_bf16
-  // Rows of a tile that ask for a part of TileArgs::prefetch.
+  // Rows of a tile that ask for a part of TileArgs::prefetch. With fewer than the least the hardware brings
+  // panels as fast as they are wanted.
   int64_t prefetch_rows = 2 * kBlockRows;
+  int64_t least_prefetch_rows = 24;
   // How GEMM blocks for the L2 cache: rows of x per task (at most kMaxRowBlock) and bytes of one
   // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
   int64_t row_block = 96;
