@@ -508,7 +508,9 @@ TEST_F(Levels, ValuesAreSummedPageByPage) {
       tile.ldo = ldo;
       tile.d = d;
       tile.rows = rows;
+      level.kernels.gemm.begin();
       level.kernels.gemm.tile_values(tile);
+      level.kernels.gemm.end();
       ASSERT_EQ(std::memcmp(o.data(), want.data(), o.size() * sizeof(float)), 0)
           << level.name << ", rows " << rows;
     }
