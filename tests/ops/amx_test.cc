@@ -160,7 +160,7 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   context.kernels = &table;
 
   std::mt19937 random(6);
-  const int64_t m = 290, n = 100, k = 1100;
+  const int64_t m = 230, n = 100, k = 1100;
   const std::vector<uint16_t> w = random_bf16(random, n * k);
   PackedWeights matrix = PackedWeights::of_shape(WeightFormat::kBf16, n, k);
   std::vector<std::byte> memory(matrix.bytes() + 64);

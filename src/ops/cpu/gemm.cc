@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTileColumns = 64;
 // About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
-static_assert(kFinishRows % (2 * kBlockRows) == 0);  // GemmKernels::prefetch_rows
+static_assert(kFinishRows % kPrefetchRows == 0);
 // Of which a tile takes a multiple, whatever the format.
 constexpr int64_t kStepK = 64;
 // Rows of x that a task turns into whole numbers.
@@ -107,7 +107,7 @@ class PairTask {
           last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
                : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
       if (rows < gemm_.least_prefetch_rows) next = nullptr;
-      const int64_t turns = ceil_div(rows, gemm_.prefetch_rows);
+      const int64_t turns = ceil_div(rows, kPrefetchRows);
       tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
       const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
@@ -117,7 +117,7 @@ class PairTask {
         tile.c = sums + (only ? 0 : r) * kTileColumns;
         tile.rows = std::min(step, rows - r);
         if (next != nullptr) {
-          tile.prefetch[0] = next + r / gemm_.prefetch_rows * tile.kc * tile.prefetch_step;
+          tile.prefetch[0] = next + r / kPrefetchRows * tile.kc * tile.prefetch_step;
           tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
         }
         if (last) prefetch_output(row + r, tile.rows, pair);

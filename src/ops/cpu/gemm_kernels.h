@@ -44,10 +44,13 @@ struct TileArgs {
   bool accumulate = false;
 
   // What the next tile will want, prefetched on the way: `prefetch_step` bytes of both panels for each k
-  // and GemmKernels::prefetch_rows. May be null; only speed depends on it.
+  // and kPrefetchRows of this one. May be null; only speed depends on it.
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
 };
+
+// Two register blocks, one for each panel.
+inline constexpr int64_t kPrefetchRows = 2 * kBlockRows;
 
 using TileFn = void (*)(const TileArgs& args);
 
@@ -90,7 +93,7 @@ struct GatedArgs {
 };
 
 // Largest GemmKernels::row_block.
-inline constexpr int64_t kMaxRowBlock = 256;
+inline constexpr int64_t kMaxRowBlock = 192;
 
 struct GemmKernels {
   // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).
@@ -101,9 +104,7 @@ struct GemmKernels {
   TileFn tile_bf16 = nullptr;
   bool act_is_bf16 = false;
   int64_t row_step = 0;  // rows of the register block of tile_bf16
-  // Rows of a tile that ask for a part of TileArgs::prefetch. With fewer than the least the hardware brings
-  // panels as fast as they are wanted.
-  int64_t prefetch_rows = 2 * kBlockRows;
+  // With fewer rows nothing is prefetched: the hardware brings panels as fast as they are wanted.
   int64_t least_prefetch_rows = 24;
   // How GEMM blocks for the L2 cache: rows of x per task (at most kMaxRowBlock) and bytes of one
   // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
