@@ -149,11 +149,9 @@ TEST(AmxLoops, ShapesAreLoadedOnlyWhenTheyChange) {
 // The whole driver with the parameters of the amx level.
 TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   KernelTable table = kernel_table(Isa::kScalar);
-  table.gemm.begin = begin_tiles<EmulatedTiles>;
-  table.gemm.end = end_tiles<EmulatedTiles>;
+  use_tiles<EmulatedTiles>(table.gemm);
   table.gemm.tile_bf16 = multiply_tile_amx<EmulatedTiles>;
   table.gemm.act_is_bf16 = true;
-  block_for_tiles(table.gemm);
   Threads threads(2);
   CpuContext context;
   context.threads = &threads;

@@ -28,11 +28,9 @@ inline std::vector<LevelTable> level_tables() {
       tables.push_back({std::string(isa_name(isa)), same_bits_table(isa)});
   // What the kernels of other tables were made from knows nothing of AMX.
   LevelTable amx{"amx on its model", tables.back().kernels};
-  amx.kernels.gemm.begin = begin_tiles<EmulatedTiles>;
-  amx.kernels.gemm.end = end_tiles<EmulatedTiles>;
+  use_tiles<EmulatedTiles>(amx.kernels.gemm);
   amx.kernels.gemm.tile_int8 = multiply_tile_amx<EmulatedTiles, Int8Tiles>;
   amx.kernels.gemm.tile_values = multiply_value_tile_amx<EmulatedTiles, EmulatedLanes>;
-  block_for_tiles(amx.kernels.gemm);
   tables.push_back(amx);
 #if defined(__x86_64__)
   // With and without VNNI, too.

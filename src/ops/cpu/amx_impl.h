@@ -227,9 +227,12 @@ void multiply_tile_amx(const TileArgs& t) {
   }
 }
 
-// These processors have 2 MB of L2, which a neighbour on the core's other thread may use too. x takes a
+// What every table with products on tiles has. These processors have 2 MB of L2, which a neighbour on the core's other thread may use too. x takes a
 // fifth of it: twice the rows read weights half as often, and took as long (measured).
-inline void block_for_tiles(GemmKernels& gemm) {
+template <class T>
+inline void use_tiles(GemmKernels& gemm) {
+  gemm.begin = begin_tiles<T>;
+  gemm.end = end_tiles<T>;
   gemm.row_step = kFullRows;
   gemm.least_prefetch_rows = 1;
   gemm.row_block = 192;

@@ -16,30 +16,49 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int kTileColumns = 16;
+constexpr int kRegisterColumns = 16;
 constexpr int kPageK = 32;  // bytes of a row of P in a page
 
-// The sums of a page, of rows as the registers are configured.
+// The sums of a page, of rows as the registers are configured. Pages take A and B in turn: the next one is
+// loaded while this one is multiplied.
 template <class T, int kPage>
 inline void multiply_page(const uint8_t* p, int64_t ldp, const std::byte* v) {
-  constexpr int kA = 4 + kPage % 2,
-                kB = 6 + kPage % 2;  // of the next page while this one is multiplied
+  constexpr int kA = 4 + kPage % 2, kB = 6 + kPage % 2;
   T::template zero<kPage>();
   T::template load<kA>(p, ldp);
   T::template load<kB>(v, kPanelStride);
   T::template multiply_uint8<kPage, kA, kB>();
 }
 
+// o of kRows rows, in registers.
+template <class S, int kRows>
+using Totals = typename S::F[kRows][kRegisterColumns / S::kLanes];
+
+// total += the sums of a page, times the scale of each row.
+template <class S, int kRows>
+[[gnu::always_inline]] inline void add_page(const int32_t* sums, const float* scales,
+                                            Totals<S, kRows>& total) {
+  PREFIX_UNROLL
+  for (int i = 0; i < kRows; ++i) {
+    const typename S::F scale = S::set1(scales[i * kBlockPages]);
+    PREFIX_UNROLL
+    for (int j = 0; j < kRegisterColumns / S::kLanes; ++j) {
+      const typename S::F sum = S::load_i32(sums + i * kRegisterColumns + j * S::kLanes, 0);
+      total[i][j] = S::fma(sum, scale, total[i][j]);
+    }
+  }
+}
+
 // 16 columns of kRows rows.
 template <class T, class S, int kRows>
 inline void value_tile(const ValueTileArgs& t, int64_t row, int64_t column) {
-  constexpr int kVecs = kTileColumns / S::kLanes;
-  constexpr int64_t kSums = kTileRows * kTileColumns;
+  constexpr int kVecs = kRegisterColumns / S::kLanes;
+  constexpr int64_t kSums = kTileRows * kRegisterColumns;
   const int64_t at = column / 32 * (kPanelTile / 2) + column % 32 * 4;
   const uint8_t* const p = t.p + row * t.ldp;
   float* const o = t.o + row * t.ldo + column;
   alignas(64) int32_t sums[4 * kSums];
-  typename S::F total[kRows][kVecs];
+  Totals<S, kRows> total;
   PREFIX_UNROLL
   for (int i = 0; i < kRows; ++i) {
     PREFIX_UNROLL
@@ -50,7 +69,8 @@ inline void value_tile(const ValueTileArgs& t, int64_t row, int64_t column) {
     multiply_page<T, kPage>(p + (page + kPage) * kPageK, t.ldp, t.blocks[page + kPage] + at);
   };
   const auto keep = [&]<int kPage>(int64_t page) {
-    if (page + kPage < t.pages) T::template store<kPage>(sums + kPage * kSums, kTileColumns * 4);
+    if (page + kPage < t.pages)
+      T::template store<kPage>(sums + kPage * kSums, kRegisterColumns * 4);
   };
   for (int64_t first = 0; first < t.pages; first += 4) {
     multiply.template operator()<0>(first);
@@ -63,17 +83,8 @@ inline void value_tile(const ValueTileArgs& t, int64_t row, int64_t column) {
     keep.template operator()<3>(first);
     const int64_t end = first + 4 < t.pages ? first + 4 : t.pages;
     for (int64_t page = first; page < end; ++page) {
-      const int32_t* const own = sums + (page - first) * kSums;
       const float* const scales = t.p_scales + row * kBlockPages + page;
-      PREFIX_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const typename S::F scale = S::set1(scales[i * kBlockPages]);
-        PREFIX_UNROLL
-        for (int j = 0; j < kVecs; ++j) {
-          const typename S::F sum = S::load_i32(own + i * kTileColumns + j * S::kLanes, 0);
-          total[i][j] = S::fma(sum, scale, total[i][j]);
-        }
-      }
+      add_page<S, kRows>(sums + (page - first) * kSums, scales, total);
     }
   }
   PREFIX_UNROLL
@@ -89,7 +100,7 @@ inline int64_t value_tiles(const ValueTileArgs& t, int64_t row) {
   const int64_t end = row + (t.rows - row) / kRows * kRows;
   if (row == end) return row;
   configure_tiles<T>(kRows, kPageK);
-  for (int64_t column = 0; column < t.d; column += kTileColumns)
+  for (int64_t column = 0; column < t.d; column += kRegisterColumns)
     for (int64_t r = row; r < end; r += kRows) value_tile<T, S, kRows>(t, r, column);
   return end;
 }

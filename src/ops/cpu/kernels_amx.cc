@@ -9,18 +9,14 @@ namespace prefix::ops {
 
 void fill_kernels_amx(KernelTable& table) {
   GemmKernels& gemm = table.gemm;
-  gemm.begin = begin_tiles<HardwareTiles>;
-  gemm.end = end_tiles<HardwareTiles>;
+  use_tiles<HardwareTiles>(gemm);
   gemm.tile_bf16 = multiply_tile_amx<HardwareTiles>;
   gemm.act_is_bf16 = true;
-  block_for_tiles(gemm);
   gemm.peak_bf16 = tile_peak<HardwareTiles>;
 }
 
 void fill_kernels_amx_int8(KernelTable& table) {
-  table.gemm.begin = begin_tiles<HardwareTiles>;
-  table.gemm.end = end_tiles<HardwareTiles>;
-  block_for_tiles(table.gemm);
+  use_tiles<HardwareTiles>(table.gemm);
   table.gemm.tile_int8 = multiply_tile_amx<HardwareTiles, Int8Tiles>;
   table.gemm.tile_values = multiply_value_tile_amx<HardwareTiles, LevelSimd>;
   table.gemm.peak_int8 = tile_peak<HardwareTiles, Int8Tiles>;
