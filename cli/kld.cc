@@ -50,7 +50,9 @@ void Statistics::add(const std::vector<float>& base, const std::vector<float>& t
   double kld = 0;
   for (size_t i = 0; i < base.size(); ++i) {
     const double log_base = base[i] - of_base;
-    kld += std::exp(log_base) * (log_base - (test[i] - of_test));
+    // Less p and more q than p log(p / q): both add up to 1, and no term is negative then.
+    const double difference = log_base - (test[i] - of_test);
+    kld += std::exp(log_base) * (difference + std::expm1(-difference));
   }
   divergence.push_back(kld);
   const auto top = [](const std::vector<float>& x) {
