@@ -142,7 +142,7 @@ constexpr Flag kPackFlags[] = {
     {"--out", "PATH", "a new directory; of a .gguf file, a new file"},
     {"--keep", "A,B,...",
      "matrices that stay as they are, of head, mixer_in, mixer_out, gate_up,\n"
-     "down; default head"},
+     "down; default: none"},
     kThreadsFlag,
     kProgressFlag,
 };

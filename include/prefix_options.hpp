@@ -55,7 +55,7 @@ class OptionMethods {
     return std::move(self().set("compute", value, error));
   }
   /* Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding),
-   * mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines. */
+   * mixer_in, mixer_out, gate_up, down; empty = none. Of engines. */
   Options& compute_keep(std::string_view value, prefix_error* error = nullptr) & {
     return self().set("compute_keep", value, error);
   }

@@ -20,7 +20,7 @@ func (o Options) Dtype(value string) Options { return o.with("dtype", value) }
 func (o Options) Compute(value string) Options { return o.with("compute", value) }
 
 // ComputeKeep is option compute_keep: matrices that compute=int8 leaves as dtype says: a list of head (with the
-// embedding), mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines.
+// embedding), mixer_in, mixer_out, gate_up, down; empty = none. Of engines.
 func (o Options) ComputeKeep(value string) Options { return o.with("compute_keep", value) }
 
 // Weights is option weights: what quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype;

@@ -32,7 +32,7 @@ constexpr OptionInfo kTable[] = {
      "What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers, with "
      "half the weights of bf16 and about twice the speed, at some loss (docs/quantisation.md). CPU "
      "only."},
-    {"compute_keep", T::kString, S::kEngine, "head", 0, 0, "",
+    {"compute_keep", T::kString, S::kEngine, "", 0, 0, "",
      "Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), "
      "mixer_in, mixer_out, gate_up, down; empty = none."},
     {"weights", T::kString, S::kEngine, "auto", 0, 0, "auto|packed",

@@ -21,6 +21,11 @@ class KeptRows final : public ops::WeightSource {
   const TensorMatrix& rows_;
 };
 
+// PackedWeights::terms
+int terms(ops::MatrixKind kind, ops::WeightFormat format) {
+  return kind == ops::MatrixKind::kHead && ops::is_whole(format) ? 2 : 1;
+}
+
 }  // namespace
 
 MatrixPacker::MatrixPacker(const ModelFiles& files, ops::Device* device,
@@ -80,12 +85,14 @@ ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& 
   if (ops::PackedWeights packed = in_blocks(std::array<const ops::WeightSource*, 1>{&kept}, n, k);
       packed.blocks) {
     if (device_) packed = device_->pack(packed.format, n, k, kept);
-    if (kind == ops::MatrixKind::kHead) packed.terms = 2;
+    packed.terms = terms(kind, packed.format);
     return packed;
   }
   const ops::WeightFormat f = format(kind, k);
-  return make(kind, place, ops::PackedWeights::of_shape(f, n, k), std::array{&rows},
-              [&] { return device_->pack(f, n, k, rows); });
+  ops::PackedWeights packed = make(kind, place, ops::PackedWeights::of_shape(f, n, k),
+                                   std::array{&rows}, [&] { return device_->pack(f, n, k, rows); });
+  packed.terms = terms(kind, f);
+  return packed;
 }
 
 ops::PackedWeights MatrixPacker::gated(ops::MatrixKind kind, const std::string& place, int64_t n,

@@ -98,6 +98,7 @@ ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSize
   shape.rows = rows;
   shape.heads = config.heads;
   shape.inner = config.intermediate;
+  shape.hidden = config.hidden;
   const int64_t hidden = config.hidden, of_expert = config.experts.intermediate;
   shape.widest =
       std::max({hidden, int64_t{config.heads} * config.head_dim, int64_t{config.intermediate},

@@ -49,6 +49,7 @@ struct ReserveShape {
   int32_t heads = 0;
   int64_t inner = 0;       // columns of linear_gated
   int64_t widest = 0;      // numbers of a row that one product reads, or the experts of a row
+  int64_t hidden = 0;      // numbers of a row that a head reads
   int64_t pages = 0;       // of the pool, at most
   int64_t positions = 0;   // of the longest sequence
   int64_t logit_rows = 0;  // rows of logits that are held at a time

@@ -79,8 +79,12 @@ int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
 size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
   const auto rows = static_cast<size_t>(shape.rows);
-  if (types_.blocks) return rows * 2 * block_row_bytes(shape.widest);  // terms of a head
-  return types_.int8 != 0 ? rows * QuantisedRows::row_bytes(shape.widest) : 0;
+  const auto most = [&](size_t (*row_bytes)(int64_t k)) {
+    return rows *
+           std::max(row_bytes(shape.widest), 2 * row_bytes(shape.hidden));  // terms of a head
+  };
+  if (types_.blocks) return most(block_row_bytes);
+  return types_.int8 != 0 ? most(QuantisedRows::row_bytes) : 0;
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }

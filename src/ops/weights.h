@@ -77,8 +77,8 @@ struct PackedWeights {
   const float* signs = nullptr;     // of int8: [k_padded], of each k +1 or -1
   // Of blocks: [panels() + 1], the last one begins where the matrix ends.
   std::shared_ptr<const BlockPanel> blocks;
-  // Of blocks: whole numbers that stand for one activation. With 2 the second is what the first has
-  // rounded away, 1/254 of its size: for a head, whose results nothing averages out.
+  // Of int8 and blocks: whole numbers that stand for one activation. With 2 the second is what the first
+  // has rounded away, 1/254 of its size: for a head, whose results nothing averages out.
   int terms = 1;
 
   // Without memory yet.

@@ -43,7 +43,7 @@ std::vector<std::string> model_names() {
 
 class Int8Engine : public testing::TestWithParam<std::string> {
  protected:
-  static std::shared_ptr<Engine> open(const OptionList& list, const char* keep = "head") {
+  static std::shared_ptr<Engine> open(const OptionList& list, const char* keep) {
     Options options = make_options(list);
     options.set("compute", "int8");
     options.set("compute_keep", keep);
@@ -89,7 +89,7 @@ TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
                        GetParam().find("mixtral") != std::string::npos ||
                        GetParam().find("gpt_oss") != std::string::npos;
   const double limit = experts ? 0.5 : 0.12;
-  const auto layers = open({{"dtype", "f32"}}), all = open({{"dtype", "f32"}}, "");
+  const auto layers = open({{"dtype", "f32"}}, "head"), all = open({{"dtype", "f32"}}, "");
   EXPECT_EQ(layers->info().compute, "int8");
   EXPECT_EQ(other->info().compute, "f32");
   const std::vector<float> want = logits(*other), got = logits(*layers), whole = logits(*all);
@@ -100,7 +100,7 @@ TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
   EXPECT_LT(all->stats().weight_bytes, layers->stats().weight_bytes);
   EXPECT_LT(layers->stats().weight_bytes, other->stats().weight_bytes);
   Options options = make_options({{"dtype", "f32"}, {"compute", "int8"}});
-  EXPECT_EQ(Engine::estimate(path, options).weight_bytes, layers->stats().weight_bytes);
+  EXPECT_EQ(Engine::estimate(path, options).weight_bytes, all->stats().weight_bytes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Int8Engine, testing::ValuesIn(model_names()),
@@ -124,18 +124,26 @@ TEST(Int8Options, AreCheckedByName) {
                [&] { open({{"compute", "int8"}, {"device", "cuda:1"}}); });
 }
 
-// What is packed is seen from shapes alone.
-TEST(Int8Options, RouterAndHeadStay) {
+// What is packed is seen from shapes alone. A head multiplies what its inputs' rounding takes away, too.
+TEST(Int8Options, RoutersStayAndAHeadThatIsKept) {
   const ModelFiles files = open_model(testing_support::golden_models() + "/qwen3-moe-base");
-  ops::NumericTypes types = ops::kBf16Types;
-  types.int8 = ops::kInt8All & ~ops::int8_bit(ops::MatrixKind::kHead);
-  const Weights weights = weight_shapes(files, find_architecture(files.config.architecture), types);
-  EXPECT_EQ(weights.embedding.format, ops::WeightFormat::kBf16);
-  EXPECT_EQ(weights.layers[0].router.format, ops::WeightFormat::kBf16);
-  for (const ops::PackedWeights* w :
-       {&weights.layers[0].mixer_in, &weights.layers[0].mixer_out,
-        &weights.layers[0].experts[0].gate_up, &weights.layers[0].experts[0].down})
-    EXPECT_EQ(w->format, ops::WeightFormat::kInt8);
+  for (const bool kept : {false, true}) {
+    ops::NumericTypes types = ops::kBf16Types;
+    types.int8 = ops::kInt8All;
+    if (kept) types.int8 &= ~ops::int8_bit(ops::MatrixKind::kHead);
+    const Weights weights =
+        weight_shapes(files, find_architecture(files.config.architecture), types);
+    const auto& layer = weights.layers[0];
+    EXPECT_EQ(layer.router.format, ops::WeightFormat::kBf16);
+    EXPECT_EQ(weights.output.format, kept ? ops::WeightFormat::kBf16 : ops::WeightFormat::kInt8);
+    EXPECT_EQ(weights.embedding.format, weights.output.format);
+    EXPECT_EQ(weights.output.terms, kept ? 1 : 2);
+    for (const ops::PackedWeights* w :
+         {&layer.mixer_in, &layer.mixer_out, &layer.experts[0].gate_up, &layer.experts[0].down}) {
+      EXPECT_EQ(w->format, ops::WeightFormat::kInt8);
+      EXPECT_EQ(w->terms, 1);
+    }
+  }
 }
 
 TEST(Int8Options, SumsThatAreTooLongAreRefused) {

@@ -42,6 +42,8 @@ std::string read(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+const OptionList kHeadKept = {{"compute_keep", "head"}};
+
 std::shared_ptr<Engine> open_int8(const ModelSource& source, const OptionList& list = {}) {
   Options options = make_options(list);
   options.set("compute", "int8");
@@ -133,7 +135,7 @@ class Packed : public testing::Test {
     for (const char* name : {"/tokenizer.json", "/chat_template.jinja", "/LICENSE", "/notes.bin",
                              "/.hidden.json", "/pytorch_model.bin.index.json"})
       std::ofstream(checkpoint_.path() + name) << "{}";
-    pack(checkpoint_.path(), path_);
+    pack(checkpoint_.path(), path_, kHeadKept);
     file_ = path_ + "/" + kPackedFile;
     bytes_ = read(file_);
   }
@@ -221,7 +223,7 @@ TEST_F(Packed, IsReadFromMemoryAsFromFiles) {
   plain->add("config.json", std::as_bytes(std::span(config)));
   plain->add("model.safetensors", std::as_bytes(std::span(weights)));
   const std::string to = folder_ / "from-memory";
-  Options options = make_options({{"compute", "int8"}, {"pack_to", to}});
+  Options options = make_options({{"compute", "int8"}, {"compute_keep", "head"}, {"pack_to", to}});
   Engine::create(ModelSource(plain), options, nullptr);
   EXPECT_EQ(read(to + "/" + kPackedFile), bytes_);
 }
@@ -230,7 +232,8 @@ TEST_F(Packed, IsTheSameFileAtEveryLevelAndAnyThreads) {
   for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
     if (!level.available) continue;
     const std::string name(level.name), to = folder_ / name;
-    pack(checkpoint_.path(), to, {{"isa", name}, {"threads", "2"}, {"dtype", "f32"}});
+    pack(checkpoint_.path(), to,
+         {{"isa", name}, {"threads", "2"}, {"dtype", "f32"}, {"compute_keep", "head"}});
     EXPECT_EQ(read(to + "/" + kPackedFile), bytes_) << name;
   }
 }
@@ -303,8 +306,8 @@ TEST_F(Packed, PoisonInWhatIsKeptFailsItsOwnRequest) {
     weights.set_row("model.embed_tokens.weight", testing_support::kBadToken,
                     std::numeric_limits<float>::quiet_NaN());
   }
-  pack(checkpoint.path(), folder_ / "other");
-  const auto engine = open_int8(folder_ / "other");
+  pack(checkpoint.path(), folder_ / "other", kHeadKept);
+  const auto engine = open_int8(folder_ / "other", kHeadKept);
   RequestSpec good = some_request(), bad = some_request();
   std::ranges::replace(good.tokens, testing_support::kBadToken, 9);
   bad.tokens = {1, 2, testing_support::kBadToken, 4};

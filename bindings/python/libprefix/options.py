@@ -24,7 +24,7 @@ class EngineOptions(TypedDict, total=False):
     compute: Literal["auto", "int8"]
 
     # Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), mixer_in, mixer_out,
-    # gate_up, down; empty = none. Default head. Of engines.
+    # gate_up, down; empty = none. Of engines.
     compute_keep: str
 
     # What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they stay in blocks

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kTileColumns = 64;
 // About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
-static_assert(kFinishRows % kPrefetchRows == 0);
+static_assert(kFinishRows % kPrefetchRows == 0 && kFinishRows % 2 == 0);
 // Of which a tile takes a multiple, whatever the format.
 constexpr int64_t kStepK = 64;
 // Rows of x that a task turns into whole numbers.
@@ -90,6 +90,7 @@ class PairTask {
     const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
     const bool both = 2 * pair + 1 < w_.panels();
     const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
+    const int64_t terms = rows * w_.terms;
     for (int64_t k = 0; k < w_.k_padded; k += k_block) {
       const bool last = k + k_block >= w_.k_padded;
       const void* b0 = left + static_cast<size_t>(k) * k_bytes;
@@ -106,25 +107,28 @@ class PairTask {
       const std::byte* next =
           last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
                : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
-      if (rows < gemm_.least_prefetch_rows) next = nullptr;
-      const int64_t turns = ceil_div(rows, kPrefetchRows);
+      if (terms < gemm_.least_prefetch_rows) next = nullptr;
+      const int64_t turns = ceil_div(terms, kPrefetchRows);
       tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
-      const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
+      const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : terms;
       const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
-      for (int64_t r = 0; r < rows; r += step) {
-        tile.a = x_.data +
-                 static_cast<size_t>((row + r) * x_.ld + k) * context_.operand_bytes(w_.format);
+      for (int64_t r = 0; r < terms; r += step) {
+        tile.a = x_.data + static_cast<size_t>((row * w_.terms + r) * x_.ld + k) *
+                               context_.operand_bytes(w_.format);
         tile.c = sums + (only ? 0 : r) * kTileColumns;
-        tile.rows = std::min(step, rows - r);
+        tile.rows = std::min(step, terms - r);
         if (next != nullptr) {
           tile.prefetch[0] = next + r / kPrefetchRows * tile.kc * tile.prefetch_step;
           tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
         }
-        if (last) prefetch_output(row + r, tile.rows, pair);
+        const int64_t first = row + r / w_.terms, count = tile.rows / w_.terms;
+        if (last) prefetch_output(first, count, pair);
         context_.tile(w_.format)(tile);
-        if (last && cut_.int8()) scale(tile.c, row + r, tile.rows, pair);
-        if (last) add_thin(tile.c, row + r, tile.rows, pair);
-        if (last) finish(tile.c, row + r, tile.rows, pair);
+        if (!last) continue;
+        if (cut_.int8()) scale(tile.c, row * w_.terms + r, tile.rows, pair);
+        if (w_.terms == 2) add_terms(tile.c, count, both);
+        add_thin(tile.c, first, count, pair);
+        finish(tile.c, first, count, pair);
       }
     }
   }

@@ -15,8 +15,9 @@ size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows) {
-  return static_cast<size_t>(rows * row_stride(w.k_padded)) +
-         2 * whole_lines(static_cast<size_t>(rows) * sizeof(float));
+  const int64_t all = rows * w.terms;
+  return static_cast<size_t>(all * row_stride(w.k_padded)) +
+         2 * whole_lines(static_cast<size_t>(all) * sizeof(float));
 }
 
 size_t QuantisedRows::row_bytes(int64_t k) {
@@ -27,10 +28,11 @@ QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, std::byte*
   QuantisedRows out;
   out.data = memory;
   out.ld = row_stride(w.k_padded);
-  std::byte* const behind = memory + rows * out.ld;
+  const int64_t all = rows * w.terms;
+  std::byte* const behind = memory + all * out.ld;
   out.scales = reinterpret_cast<float*>(behind);
   out.corrections =
-      reinterpret_cast<int32_t*>(behind + whole_lines(static_cast<size_t>(rows) * sizeof(float)));
+      reinterpret_cast<int32_t*>(behind + whole_lines(static_cast<size_t>(all) * sizeof(float)));
   return out;
 }
 
@@ -75,14 +77,19 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
   args.signs = w.signs;
   args.work = reinterpret_cast<float*>(
       context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
-  args.out = reinterpret_cast<int8_t*>(out.data) + row * out.ld;
+  const int64_t first = w.terms * row;
+  args.out = reinterpret_cast<int8_t*>(out.data) + first * out.ld;
+  if (w.terms == 2) args.rest = args.out + out.ld;
   args.k_padded = w.k_padded;
   const size_t row_bytes = static_cast<size_t>(x.ld) * context.act_bytes();
   prefetch_row(static_cast<const std::byte*>(args.x) + row_bytes,
                static_cast<size_t>(w.k) * context.act_bytes());
   const QuantisedRow made = context.kernels->rows.quantise(args);
-  out.scales[row] = made.scale / static_cast<float>(args.block);
-  out.corrections[row] = 128 * made.sum;
+  out.scales[first] = made.scale / static_cast<float>(args.block);
+  out.corrections[first] = 128 * made.sum;
+  if (w.terms == 1) return;
+  out.scales[first + 1] = out.scales[first] / kRestUnits;
+  out.corrections[first + 1] = 128 * made.rest_sum;
 }
 
 }  // namespace prefix::ops

@@ -1,6 +1,8 @@
 // Activations in whole numbers, for products with weights in int8 or in blocks.
 //
 //   rows of x, f32 or bf16  ->  rows of int8, ld apart | scale of each row | 128 x the sum of each row
+//
+// A row of x becomes w.terms rows side by side.
 #pragma once
 
 #include <cstddef>
@@ -18,22 +20,22 @@ struct QuantisedRows {
   float* scales = nullptr;
   int32_t* corrections = nullptr;  // ScaleSumsArgs
 
-  // Bytes of so many rows for a product with w, a multiple of 64.
+  // Bytes of so many rows of x for a product with w, a multiple of 64.
   static size_t bytes(const PackedWeights& w, int64_t rows);
-  // At most, of a row of k numbers.
+  // At most, of one of these with k numbers.
   static size_t row_bytes(int64_t k);
   // In memory of bytes(), without content.
   static QuantisedRows in(const PackedWeights& w, int64_t rows, std::byte* memory);
 };
 
-// The same for products with weights in blocks. A row of x becomes w.terms rows side by side.
+// The same for products with weights in blocks.
 size_t block_rows_bytes(const PackedWeights& w, int64_t rows);
 size_t block_row_bytes(int64_t k);  // at most, of one of these
 BlockRows block_rows_in(const PackedWeights& w, std::byte* memory);
 void quantise_block_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
                         int64_t row, int worker, const BlockRows& out);
 
-// Writes row `row` of `out`, on the calling thread, whose number is `worker`.
+// Writes what row `row` of x becomes, on the calling thread, whose number is `worker`.
 void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
                   int64_t row, int worker, const QuantisedRows& out);
 

@@ -128,10 +128,39 @@ inline Simd::F rotate_row(const QuantiseArgs& args) {
   }
 }
 
-QuantisedRow quantise_row(const QuantiseArgs& args) {
+// out = round(x factor), zeros from k to k_padded. With kRest x becomes what that rounds away. Returns
+// the sum of `out`.
+template <bool kRest>
+inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded, int8_t* out) {
   constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F factors = Simd::set1(factor);
+  Simd::F sum = Simd::zero();  // of whole numbers below 2^24: exact in any order
+  int64_t i = 0;
+  for (; i + kLanes <= k; i += kLanes) {
+    const Simd::F scaled = Simd::mul(Simd::load(x + i), factors);
+    const Simd::F whole = Simd::round(scaled);
+    sum = Simd::add(sum, whole);
+    Simd::store_i8(out + i, whole);
+    if constexpr (kRest) Simd::store(x + i, Simd::sub(scaled, whole));
+  }
+  if (i < k) {
+    float last[kLanes];
+    int8_t bytes[kLanes];
+    const Simd::F scaled = Simd::mul(load_first(x + i, k - i), factors);
+    const Simd::F whole = Simd::round(scaled);
+    sum = Simd::add(sum, whole);
+    Simd::store_i8(bytes, whole);
+    Simd::store(last, Simd::sub(scaled, whole));
+    for (int64_t j = 0; i + j < k; ++j) out[i + j] = bytes[j];
+    for (int64_t j = 0; kRest && i + j < k; ++j) x[i + j] = last[j];
+  }
+  for (int64_t j = k; j < k_padded; ++j) out[j] = 0;
+  return static_cast<int32_t>(vec_sum(sum));
+}
+
+QuantisedRow quantise_row(const QuantiseArgs& args) {
   const Simd::F largest = args.bf16 ? rotate_row<true>(args) : rotate_row<false>(args);
-  float lanes[kLanes];
+  float lanes[Simd::kLanes];
   Simd::store(lanes, largest);
   uint32_t bits = 0;
   for (const float lane : lanes) {
@@ -144,26 +173,15 @@ QuantisedRow quantise_row(const QuantiseArgs& args) {
   const bool finite = bits < 0x7f800000;
   if (!finite || peak < kSmallestRow) {
     __builtin_memset(args.out, 0, static_cast<size_t>(args.k_padded));
-    return {finite ? 0.0f : __builtin_nanf(""), 0};
+    if (args.rest != nullptr) __builtin_memset(args.rest, 0, static_cast<size_t>(args.k_padded));
+    return {finite ? 0.0f : __builtin_nanf(""), 0, 0};
   }
-  const Simd::F factor = Simd::set1(127.0f / peak);
-  Simd::F sum = Simd::zero();  // of whole numbers below 2^24: exact in any order
-  int64_t i = 0;
-  for (; i + kLanes <= args.k; i += kLanes) {
-    const Simd::F whole = Simd::round(Simd::mul(Simd::load(args.work + i), factor));
-    sum = Simd::add(sum, whole);
-    Simd::store_i8(args.out + i, whole);
-  }
-  if (i < args.k) {
-    const int64_t rest = args.k - i;
-    const Simd::F whole = Simd::round(Simd::mul(load_first(args.work + i, rest), factor));
-    sum = Simd::add(sum, whole);
-    int8_t last[kLanes];
-    Simd::store_i8(last, whole);
-    for (int64_t j = 0; j < rest; ++j) args.out[i + j] = last[j];
-  }
-  for (int64_t j = args.k; j < args.k_padded; ++j) args.out[j] = 0;
-  return {peak / 127.0f, static_cast<int32_t>(vec_sum(sum))};
+  const float factor = 127.0f / peak, scale = peak / 127.0f;
+  if (args.rest == nullptr)
+    return {scale, round_numbers<false>(args.work, args.k, factor, args.k_padded, args.out), 0};
+  const int32_t sum = round_numbers<true>(args.work, args.k, factor, args.k_padded, args.out);
+  return {scale, sum,
+          round_numbers<false>(args.work, args.k, kRestUnits, args.k_padded, args.rest)};
 }
 
 // The largest magnitude of the lanes, as the bits of a number without a sign.

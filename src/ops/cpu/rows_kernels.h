@@ -23,6 +23,8 @@ struct HeadArgs {
 };
 
 // A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest even.
+// What that has rounded away, half a unit at most, is in `rest` in units of 1/kRestUnits.
+inline constexpr float kRestUnits = 254;
 struct QuantiseArgs {
   const void* x = nullptr;  // [k], f32 or bf16
   bool bf16 = false;
@@ -31,11 +33,13 @@ struct QuantiseArgs {
   const float* signs = nullptr;  // [k]
   float* work = nullptr;         // [k]
   int8_t* out = nullptr;         // [k_padded], zero from k on
+  int8_t* rest = nullptr;        // the same; may be null
   int64_t k_padded = 0;
 };
 struct QuantisedRow {
   float scale = 0;  // of a unit of `out`; NaN where the row had a number that is not finite
   int32_t sum = 0;  // of `out`
+  int32_t rest_sum = 0;
 };
 
 struct RowKernels {

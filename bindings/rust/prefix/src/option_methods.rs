@@ -30,7 +30,7 @@ impl OptionsBuilder {
     }
 
     /// Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), mixer_in, mixer_out,
-    /// gate_up, down; empty = none. Default head. Of engines.
+    /// gate_up, down; empty = none. Of engines.
     pub fn compute_keep(self, value: &str) -> Self {
         self.with("compute_keep", value)
     }

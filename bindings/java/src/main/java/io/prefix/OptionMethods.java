@@ -62,7 +62,7 @@ abstract class OptionMethods extends Owned {
 
     /**
      * Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), mixer_in, mixer_out,
-     * gate_up, down; empty = none. Default head. Of engines.
+     * gate_up, down; empty = none. Of engines.
      *
      * @param value of option compute_keep
      * @return this
