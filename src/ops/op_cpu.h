@@ -51,7 +51,7 @@ class CpuDevice final : public Device {
     std::string text(same_bits(types) ? "every level" : isa());
     if (types.int8 != 0) text += cat(" int8 ", types.int8);
     if (types.blocks) text += " blocks 1";
-    if (types.kv == KvType::kInt8) text += " kv 2";  // that P V is in whole numbers, too
+    if (types.kv == KvType::kInt8) text += " kv 3";  // that four pages of weights share a scale
     return text;
   }
   NumericTypes types() const override { return context_.types; }

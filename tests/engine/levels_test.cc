@@ -48,7 +48,7 @@ std::string hex(const Sha256::Digest& digest) {
 class EveryLevel : public testing::TestWithParam<std::string> {
  protected:
   static std::shared_ptr<Engine> open(const std::string& isa, const OptionList& list,
-                                      const char* keep = "head", const char* dtype = "bf16") {
+                                      const char* keep = "", const char* dtype = "bf16") {
     Options options = make_options(list);
     options.set("isa", isa);
     options.set("dtype", dtype);

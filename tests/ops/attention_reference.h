@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/rotation.h"
 #include "ops/step.h"
 #include "support/dtype.h"
 
@@ -78,6 +79,7 @@ struct Tree {
   float soft_cap = 0;          // of scores; 0: none
   std::vector<float> sinks;    // [heads], or empty
   bool gpu_pages = false;      // pages as a GPU has them (src/ops/gpu/launch.h)
+  bool int8 = false;           // keys and values in whole numbers
   std::vector<Node> nodes;     // depth first
 
   // The node of the path to `node` that holds `position`.
@@ -104,7 +106,7 @@ struct Tree {
     return window == 0 ? end : std::min(end, row.position + window - 1);
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
-  KvLayout layout() const { return {kv_of(type), 1, kv_heads, head_dim}; }
+  KvLayout layout() const { return {int8 ? KvType::kInt8 : kv_of(type), 1, kv_heads, head_dim}; }
 };
 
 // Random tree: every node hangs under the one before it or one of that node's ancestors, which
@@ -193,6 +195,29 @@ inline int64_t gpu_index(const KvLayout& kv, int64_t slot, int64_t i) {
   return (strip * 4096 + line * 128 + mixed * 16 + byte % 16) / 2;
 }
 
+// A key or a value in whole numbers, put into its slot (kv_layout.h).
+inline void put_whole(std::byte* at, const KvLayout& kv, int64_t slot, bool key,
+                      std::vector<float> x) {
+  const int64_t d = kv.head_dim, block = key ? rotation_block(d) : 1;
+  for (int64_t stride = block / 2; stride >= 1; stride /= 2)
+    for (int64_t i = 0; i < d; ++i) {
+      if ((i & stride) != 0) continue;
+      const float a = x[i], b = x[i + stride];
+      x[i] = a + b;
+      x[i + stride] = a - b;
+    }
+  float peak = 0;
+  for (const float v : x) peak = std::max(peak, std::abs(v));
+  const float scale = peak / 127.0f / static_cast<float>(block);
+  std::memcpy(at + kv.numbers_bytes() + static_cast<size_t>(slot) * 4, &scale, sizeof scale);
+  for (int64_t i = 0; i < d; ++i) {
+    const float whole = peak == 0 ? 0 : std::nearbyint(x[i] * (127.0f / peak));
+    const int64_t index = key ? (i / 4 * kPageTokens + slot) * 4 + i % 4
+                              : i / 32 * 1024 + (slot / 4 * 32 + i % 32) * 4 + slot % 4;
+    at[index] = static_cast<std::byte>(static_cast<int>(whole) + (key ? 128 : 0));
+  }
+}
+
 // Fills the page that holds positions [32 * block, ..) of the path to `node`, with keys [begin, end).
 inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t begin, int32_t end,
                       float garbage_key, float garbage_value, int32_t page, std::byte* pool) {
@@ -202,9 +227,20 @@ inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t beg
     std::byte* value = pool + kv.value_offset(page, 0, head);
     for (int32_t slot = 0; slot < kPageTokens; ++slot) {
       const int32_t position = block * kPageTokens + slot;
+      const bool real = position >= begin && position < end;
+      if (tree.int8) {
+        for (const bool is_key : {true, false}) {
+          std::vector<float> x(static_cast<size_t>(tree.head_dim),
+                               is_key ? garbage_key : garbage_value);
+          for (int32_t i = 0; real && i < tree.head_dim; ++i)
+            x[i] = tree.element(is_key ? Kind::kKey : Kind::kValue, node, position,
+                                head * tree.head_dim + i);
+          put_whole(is_key ? key : value, kv, slot, is_key, std::move(x));
+        }
+        continue;
+      }
       for (int32_t i = 0; i < tree.head_dim; ++i) {
         const int64_t index = head * tree.head_dim + i;
-        const bool real = position >= begin && position < end;
         const int64_t on_gpu = gpu_index(kv, slot, i);
         put(key, tree.gpu_pages ? on_gpu : key_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
@@ -265,8 +301,8 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     page.id = ids[next++];
     const float garbage = static_cast<float>(pick(rng, -1000, 1000));
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    fill_page(tree, page.node, page.block, page.begin, page.end, options.nan_keys ? nan : garbage,
-              garbage, page.id, step.pool.data());
+    fill_page(tree, page.node, page.block, page.begin, page.end,
+              options.nan_keys && !tree.int8 ? nan : garbage, garbage, page.id, step.pool.data());
   }
   for (int32_t r = 0; r < n; ++r)
     for (const auto& key : keys[r])

@@ -19,6 +19,7 @@ namespace {
 struct Level {
   std::string isa;
   DType type;
+  bool int8 = false;  // keys and values
 };
 
 class AttentionLevel : public ::testing::TestWithParam<Level> {
@@ -31,9 +32,12 @@ class AttentionLevel : public ::testing::TestWithParam<Level> {
     three_ = make_device(3);
   }
   std::unique_ptr<Device> make_device(int threads) const {
-    return make_cpu_device(
-        {types_of(GetParam().type), GetParam().isa, std::make_shared<Threads>(threads)});
+    NumericTypes types = types_of(GetParam().type);
+    if (GetParam().int8) types.kv = KvType::kInt8;
+    return make_cpu_device({types, GetParam().isa, std::make_shared<Threads>(threads)});
   }
+  void agrees_with_float64(double bound) const;
+  void bits_depend_on_position_and_keys_only() const;
   bool f32() const { return GetParam().type == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
 
@@ -41,10 +45,14 @@ class AttentionLevel : public ::testing::TestWithParam<Level> {
   std::unique_ptr<Device> three_;
 };
 
-std::vector<Level> levels() {
+// Keys and values in whole numbers.
+class WholeAttention : public AttentionLevel {};
+
+std::vector<Level> levels(bool int8) {
   std::vector<Level> all;
   for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"})
-    for (DType type : {DType::kBf16, DType::kF32}) all.push_back({isa, type});
+    for (DType type : {DType::kBf16, DType::kF32})
+      if (!int8 || type == DType::kBf16) all.push_back({isa, type, int8});
   return all;
 }
 
@@ -52,7 +60,8 @@ std::string level_name(const ::testing::TestParamInfo<Level>& info) {
   return info.param.isa + (info.param.type == DType::kF32 ? "_f32" : "_bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, AttentionLevel, ::testing::ValuesIn(levels()), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, AttentionLevel, ::testing::ValuesIn(levels(false)), level_name);
+INSTANTIATE_TEST_SUITE_P(Levels, WholeAttention, ::testing::ValuesIn(levels(true)), level_name);
 
 // Every position of every node, depth first.
 std::vector<RowRef> all_rows(const Tree& tree) {
@@ -71,12 +80,13 @@ std::vector<RowRef> some_rows(const Tree& tree, int64_t count, Rng& rng) {
   return rows;
 }
 
-TEST_P(AttentionLevel, AgreesWithFloat64) {
+void AttentionLevel::agrees_with_float64(double bound) const {
   Rng rng(11);
   for (const int32_t head_dim : {64, 80, 128}) {
     for (const int32_t group : {1, 2, 4, 5}) {
       Tree tree;
       tree.type = GetParam().type;
+      tree.int8 = GetParam().int8;
       tree.kv_heads = 2;
       tree.heads = 2 * group;
       tree.head_dim = head_dim;
@@ -85,10 +95,12 @@ TEST_P(AttentionLevel, AgreesWithFloat64) {
       const std::vector<RowRef> rows = some_rows(tree, 90, rng);
       const Step step = make_step(tree, rows, {}, rng);
       const double error = relative_l2(run_attention(*one_, tree, step), attention_f64(tree, rows));
-      EXPECT_LE(error, bound()) << "head_dim " << head_dim << " group " << group;
+      EXPECT_LE(error, bound) << "head_dim " << head_dim << " group " << group;
     }
   }
 }
+TEST_P(AttentionLevel, AgreesWithFloat64) { agrees_with_float64(bound()); }
+TEST_P(WholeAttention, AgreesWithFloat64) { agrees_with_float64(0.02); }
 
 TEST_P(AttentionLevel, AgreesWithFloat64OverManyChunks) {
   Rng rng(12);
@@ -194,11 +206,12 @@ TEST_P(AttentionLevel, CapsFromOneEndToTheOther) {
 }
 
 // The promise. Each case: one tree, a base result, then other ways to compute some of its rows.
-TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
+void AttentionLevel::bits_depend_on_position_and_keys_only() const {
   Rng rng(14);
-  for (int round = 0; round < testing_support::cases(140); ++round) {
+  for (int round = 0; round < testing_support::cases(GetParam().int8 ? 70 : 140); ++round) {
     Tree tree;
     tree.type = GetParam().type;
+    tree.int8 = GetParam().int8;
     tree.kv_heads = static_cast<int32_t>(pick(rng, 1, 2));
     tree.heads = tree.kv_heads * static_cast<int32_t>(pick(rng, 1, 5));
     tree.head_dim = static_cast<int32_t>(pick(rng, 1, 4) * 16 + (pick(rng, 0, 3) == 0 ? 80 : 0));
@@ -253,6 +266,8 @@ TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
     }
   }
 }
+TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) { bits_depend_on_position_and_keys_only(); }
+TEST_P(WholeAttention, BitsDependOnPositionAndKeysOnly) { bits_depend_on_position_and_keys_only(); }
 
 // A value that is NaN belongs to the rows behind it in its own sequence, to nobody else.
 TEST_P(AttentionLevel, NanValueStaysInItsSequence) {

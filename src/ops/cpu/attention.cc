@@ -12,7 +12,8 @@
 //
 // Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the scales of
 // row and key come in with 2. There the scale of each value's token goes into P, and P is rounded to
-// bytes with one scale for a row and page, so that 3. is an exact sum of whole numbers in each page.
+// bytes with one scale for a row and span of four pages, so that 3. is an exact sum of whole numbers in
+// each span. Spans lie at absolute positions, too.
 //
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
@@ -253,7 +254,10 @@ class ItemTask {
       const int64_t end = std::min(row_end, begin + kGroupRows);
       over_pieces(block, begin, end, [&](const Piece& piece) { scores(block, piece); });
       softmax(block, begin, end);
-      over_pieces(block, begin, end, [&](const Piece& piece) { values(block, piece); });
+      if (call_.int8())
+        whole_values(block, begin, end);
+      else
+        over_pieces(block, begin, end, [&](const Piece& piece) { values(block, piece); });
     }
   }
 
@@ -337,7 +341,7 @@ class ItemTask {
     whole.value_scales = value_scales_ + row_begin * kBlockPages;
     whole.p = reinterpret_cast<uint8_t*>(p_) + row_begin * call_.ldp;
     whole.ldp = call_.ldp;
-    whole.p_scales = p_scales_ + row_begin * kBlockPages;
+    whole.p_scales = p_scales_ + row_begin * kBlockSpans;
     kernels.softmax_int8(whole);
   }
 
@@ -361,39 +365,47 @@ class ItemTask {
     });
   }
 
-  // Pages of a piece, counted from its first one.
+  // Of a few pages in a row, counted from the first one.
   struct PageRange {
     int32_t first = 0, end = 0;
     bool operator==(const PageRange&) const = default;
   };
 
-  // Rows in groups of a register block, each with the pages that its positions need: a page that no
-  // row of the group sees is not touched.
-  void values(const Block& block, const Piece& piece) const {
+  // Rows in groups of a register block, each with the pages of [position, ..) that its positions need: a page
+  // that no row of the group sees is not touched. task(begin, end, pages).
+  template <class Task>
+  void over_seen(int32_t position, int32_t count, int64_t row_begin, int64_t row_end,
+                 const Task& task) const {
     const int64_t step = call_.context.kernels->gemm.row_step;
-    int64_t begin = piece.row_begin;
-    PageRange seen = pages_seen(block, piece, begin, std::min(piece.row_end, begin + step));
-    while (begin < piece.row_end) {
-      int64_t end = std::min(piece.row_end, begin + step);
+    int64_t begin = row_begin;
+    PageRange seen = pages_seen(position, count, begin, std::min(row_end, begin + step));
+    while (begin < row_end) {
+      int64_t end = std::min(row_end, begin + step);
       PageRange next;
-      while (end < piece.row_end) {
-        const int64_t group_end = std::min(piece.row_end, end + step);
-        next = pages_seen(block, piece, end, group_end);
+      while (end < row_end) {
+        const int64_t group_end = std::min(row_end, end + step);
+        next = pages_seen(position, count, end, group_end);
         if (next != seen) break;
         end = group_end;
       }
-      if (seen.first < seen.end) multiply_values(block, piece, begin, end, seen);
+      if (seen.first < seen.end) task(begin, end, seen);
       begin = end;
       seen = next;
     }
   }
 
-  PageRange pages_seen(const Block& block, const Piece& piece, int64_t begin, int64_t end) const {
-    const int32_t start = block.position + piece.column;
-    const int32_t after = *std::max_element(last_ + begin, last_ + end) + 1 - start;
-    const int32_t before = *std::min_element(first_ + begin, first_ + end) - start;
-    return {std::clamp(before / kPageTokens, 0, piece.count),
-            std::clamp((after + kPageTokens - 1) / kPageTokens, 0, piece.count)};
+  PageRange pages_seen(int32_t position, int32_t count, int64_t begin, int64_t end) const {
+    const int32_t after = *std::max_element(last_ + begin, last_ + end) + 1 - position;
+    const int32_t before = *std::min_element(first_ + begin, first_ + end) - position;
+    return {std::clamp(before / kPageTokens, 0, count),
+            std::clamp((after + kPageTokens - 1) / kPageTokens, 0, count)};
+  }
+
+  void values(const Block& block, const Piece& piece) const {
+    over_seen(block.position + piece.column, piece.count, piece.row_begin, piece.row_end,
+              [&](int64_t begin, int64_t end, PageRange seen) {
+                multiply_values(block, piece, begin, end, seen);
+              });
   }
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
@@ -405,7 +417,6 @@ class ItemTask {
     const int64_t key = piece.column + seen.first * kPageTokens;
     const std::byte* values[kBlockPages];
     for (int32_t i = 0; i < count; ++i) values[i] = value_page(pages[i]);
-    if (call_.int8()) return multiply_whole(values, count, key, begin, end);
     const void* left[kBlockPages];
     const void* right[kBlockPages];
     for (int64_t column = 0; column < call_.d; column += 64) {
@@ -431,14 +442,64 @@ class ItemTask {
     }
   }
 
-  void multiply_whole(const std::byte* const* values, int32_t count, int64_t key, int64_t begin,
-                      int64_t end) const {
+  // The pages of a span that a row sees, from several pieces.
+  struct SpanPages {
+    const std::byte* values[kSpanPages] = {};
+    PageRange range = {kSpanPages, 0};
+  };
+
+  // Of a span a row has one sum, whichever pieces its pages are of. Rows with the same pages go together:
+  //
+  //   rows 0..11    [ page 4 | page 5 |        |        ]      rows 0..5:   4 5 6 7
+  //   rows 0..5                       [ page 6 | page 7 ]
+  //   rows 6..11                      [ page 8 ]               rows 6..11:  4 5 8
+  void whole_values(const Block& block, int64_t row_begin, int64_t row_end) const {
+    for (int32_t first = 0; first < kBlockPages; first += kSpanPages) {
+      int64_t end = row_begin;
+      for (int64_t begin = row_begin; begin < row_end; begin = end) {
+        end = row_end;
+        const SpanPages pages = span_pages(block, first, begin, end);
+        if (pages.range.first >= pages.range.end) continue;
+        const int32_t from = first + pages.range.first;
+        over_seen(block.position + from * kPageTokens, pages.range.end - pages.range.first, begin,
+                  end, [&](int64_t seen_begin, int64_t seen_end, PageRange seen) {
+                    multiply_whole(pages.values + pages.range.first, from, seen_begin, seen_end,
+                                   seen);
+                  });
+      }
+    }
+  }
+
+  // Of pages [first, first + kSpanPages) of the block, those of row `begin` and of the rows behind it up to
+  // `end`, which is moved to where others begin.
+  SpanPages span_pages(const Block& block, int32_t first, int64_t begin, int64_t& end) const {
+    SpanPages pages;
+    for (const Piece& piece : block.pieces) {
+      const int32_t at = piece.column / kPageTokens - first;  // of its first page in the span
+      const int32_t from = std::max(at, 0);
+      const int32_t to = std::min(at + piece.count, static_cast<int32_t>(kSpanPages));
+      if (from >= to || piece.row_end <= begin) continue;
+      end = std::min(end, piece.row_begin > begin ? piece.row_begin : piece.row_end);
+      if (piece.row_begin > begin) continue;
+      for (int32_t i = from; i < to; ++i)
+        pages.values[i] = value_page(block.pages[piece.first + static_cast<size_t>(i - at)]);
+      pages.range = {std::min(pages.range.first, from), std::max(pages.range.end, to)};
+    }
+    // One between them that these rows do not see has weights of zero, whatever its values are.
+    for (const std::byte*& page : pages.values)
+      if (page == nullptr) page = pages.values[pages.range.first % kSpanPages];
+    return pages;
+  }
+
+  void multiply_whole(const std::byte* const* values, int32_t page, int64_t begin, int64_t end,
+                      PageRange seen) const {
+    const int64_t first = page + seen.first;  // in the block
     ValueTileArgs tile;
-    tile.p = reinterpret_cast<const uint8_t*>(p_) + begin * call_.ldp + key;
+    tile.p = reinterpret_cast<const uint8_t*>(p_) + begin * call_.ldp + first * kPageTokens;
     tile.ldp = call_.ldp;
-    tile.p_scales = p_scales_ + begin * kBlockPages + key / kPageTokens;
-    tile.blocks = values;
-    tile.pages = count;
+    tile.p_scales = p_scales_ + begin * kBlockSpans + first / kSpanPages;
+    tile.blocks = values + seen.first;
+    tile.pages = seen.end - seen.first;
     tile.o = now_.o + begin * call_.ldo;
     tile.ldo = call_.ldo;
     tile.d = call_.d;

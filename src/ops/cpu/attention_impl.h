@@ -165,9 +165,10 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
 
 // Vectors of a page's keys.
 constexpr int kPageVecs = 32 / Simd::kLanes;
-// Room for a number of each page of a block, in whole vectors.
-constexpr int kMaxima = Simd::kLanes < kBlockPages ? kBlockPages : Simd::kLanes;
-// Less than this in the largest weight of a page counts as nothing: 255 / it would not be finite.
+// The largest weights of 8 rows, of each span: in vectors, then one number each.
+constexpr int kMaxima = kSoftmaxRows * kBlockSpans;
+static_assert(kMaxima % Simd::kLanes == 0 && kMaxima % 8 == 0);
+// Less than this in the largest weight of a span counts as nothing: 255 / it would not be finite.
 constexpr float kSmallestWeight = 0x1p-100f;
 
 // Of a page a row sees the keys [first, last) only, which may lie outside of it.
@@ -233,22 +234,21 @@ inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
 }
 
 // Scores into weights times the scales of their values, in place; adds the weights to l.
-// highest[page]: the largest of a page, 0 of a page of which the row sees nothing.
+// top[span]: lane by lane the largest of a span, 0 of one of which the row sees nothing.
 inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
-                          float* highest) {
+                          Simd::F* top) {
   constexpr int kLanes = Simd::kLanes;
   const SoftmaxArgs& rows = args.rows;
   float* const s = rows.s + r * rows.lds;
   const float* const* const scales = args.value_scales + r * kBlockPages;
   const Simd::F scale = Simd::set1(row.scale);
   const Simd::F shift = Simd::set1(-rows.m[r]);
-  Simd::F sum[kPageVecs], top[kBlockPages];
-  for (Simd::F& largest : top) largest = Simd::zero();
+  Simd::F sum[kPageVecs];
   PREFIX_UNROLL
   for (int j = 0; j < kPageVecs; ++j) sum[j] = Simd::zero();
   for (int64_t page = row.first_page; page < row.end_page; ++page) {
     float* const at = s + page * 32;
-    Simd::F largest = Simd::zero();
+    Simd::F largest = top[page / kSpanPages];
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
       const Simd::F x = Simd::fma(Simd::load(at + j * kLanes), scale, shift);
@@ -258,23 +258,19 @@ inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
       Simd::store(at + j * kLanes, scaled);
       largest = Simd::max_positive(largest, scaled);
     }
-    top[page] = largest;
+    top[page / kSpanPages] = largest;
   }
   PREFIX_UNROLL
   for (int j = 1; j < kPageVecs; ++j) sum[0] = Simd::add(sum[0], sum[j]);
   rows.l[r] += vec_sum(sum[0]);
-  vec_maxima(top, highest);
 }
 
-// Those to bytes, a scale for each page: its largest becomes 255.
-inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
-                          const float* highest) {
-  constexpr int kLanes = Simd::kLanes;
-  const float* const s = args.rows.s + r * args.rows.lds;
-  uint8_t* const p = args.p + r * args.ldp;
-  float factors[kMaxima], units[kMaxima];
-  PREFIX_UNROLL
-  for (int i = 0; i < kMaxima; i += kLanes) {
+// What the weights of each span are multiplied by, so that its largest becomes 255, and what they are in
+// units of then.
+inline void weight_scales(const Simd::F* top, float* factors, float* units) {
+  float highest[kMaxima];
+  for (int i = 0; i < kMaxima; i += 8) vec_maxima(top + i, highest + i);
+  for (int i = 0; i < kMaxima; i += Simd::kLanes) {
     const Simd::F smallest = Simd::set1(kSmallestWeight), none = Simd::zero();
     const Simd::F largest = Simd::load(highest + i);
     const Simd::F factor = Simd::div(Simd::set1(255.0f), largest);
@@ -282,9 +278,16 @@ inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
     Simd::store(factors + i, Simd::below(smallest, largest, factor, none));
     Simd::store(units + i, Simd::below(smallest, largest, unit, none));
   }
-  __builtin_memcpy(args.p_scales + r * kBlockPages, units, kBlockPages * sizeof(float));
+}
+
+// Weights to bytes; factors[span].
+inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                          const float* factors) {
+  constexpr int kLanes = Simd::kLanes;
+  const float* const s = args.rows.s + r * args.rows.lds;
+  uint8_t* const p = args.p + r * args.ldp;
   for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    const Simd::F factor = Simd::set1(factors[page]);
+    const Simd::F factor = Simd::set1(factors[page / kSpanPages]);
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
       const int64_t key = page * 32 + j * kLanes;
@@ -302,17 +305,23 @@ void attention_softmax_int8(const WholeSoftmaxArgs& args) {
   for (int64_t begin = 0; begin < args.rows.rows; begin += kSoftmaxRows) {
     const int64_t end = begin + kSoftmaxRows;
     const int64_t after = end < args.rows.rows ? end : args.rows.rows;
-    float highest[kSoftmaxRows][kMaxima] = {};
+    Simd::F top[kMaxima];
+    float factors[kMaxima], units[kMaxima];
+    for (Simd::F& largest : top) largest = Simd::zero();
     for (int64_t r = begin; r < after; ++r) {
       const WholeRow row = whole_row(args, r);
       if (row.first_page < row.end_page) whole_maximum(args, r, row);
     }
     for (int64_t r = begin; r < after; ++r) {
       const WholeRow row = whole_row(args, r);
-      if (row.first_page < row.end_page) whole_weights(args, r, row, highest[r - begin]);
+      if (row.first_page < row.end_page)
+        whole_weights(args, r, row, top + (r - begin) * kBlockSpans);
     }
+    weight_scales(top, factors, units);
+    __builtin_memcpy(args.p_scales + begin * kBlockSpans, units,
+                     static_cast<size_t>((after - begin) * kBlockSpans) * sizeof(float));
     for (int64_t r = begin; r < after; ++r)
-      round_weights(args, r, whole_row(args, r), highest[r - begin]);
+      round_weights(args, r, whole_row(args, r), factors + (r - begin) * kBlockSpans);
   }
 }
 

@@ -37,10 +37,16 @@ struct SoftmaxArgs {
   int64_t rows = 0;
 };
 
+// Pages of a key block; of a span, whose weights have a scale in common; spans of a block. Of more
+// than four pages weights would be coarser than docs/quantisation.md says, of fewer their sums dearer.
+inline constexpr int64_t kBlockPages = 8;
+inline constexpr int64_t kSpanPages = 4;
+inline constexpr int64_t kBlockSpans = kBlockPages / kSpanPages;
+
 // The same of int8 keys and values: scores are whole numbers, and weights become them.
 //
 //   s     sums of q k of 32 bits: exact, less `correction`, in units of q_scale * (scale of the key)
-//   p     weight * (scale of the value) in bytes, of each row and page in units of `p_scale`
+//   p     weight * (scale of the value) in bytes, of each row and span of pages in units of `p_scale`
 //
 // l is summed before the weights are rounded. Pages of which a row sees no key are all zero.
 struct WholeSoftmaxArgs {
@@ -52,20 +58,17 @@ struct WholeSoftmaxArgs {
   const float* const* value_scales = nullptr;
   uint8_t* p = nullptr;  // [rows, ldp]
   int64_t ldp = 0;
-  float* p_scales = nullptr;  // [rows, kBlockPages]
+  float* p_scales = nullptr;  // [rows, kBlockSpans]
 };
 
-// Pages of a key block.
-inline constexpr int64_t kBlockPages = 8;
-
-// o += the sum over pages, in order, of scale * (P V), with P V of a page exact, whole numbers.
+// o += scale * (P V), with P V exact: a sum of whole numbers.
 struct ValueTileArgs {
   const uint8_t* p = nullptr;  // [rows, ldp], 32 of each page
   int64_t ldp = 0;
-  const float* p_scales = nullptr;           // [rows, kBlockPages], of each page
+  const float* p_scales = nullptr;           // of row r at r * kBlockSpans
   const std::byte* const* blocks = nullptr;  // of values, of each page (KvLayout)
-  int64_t pages = 0;
-  float* o = nullptr;  // [rows, ldo]
+  int64_t pages = 0;                         // kSpanPages at most
+  float* o = nullptr;                        // [rows, ldo]
   int64_t ldo = 0;
   int64_t d = 0;  // columns, a multiple of 32
   int64_t rows = 0;

@@ -3,7 +3,7 @@
 // 16 bits, and sums are exact.
 //
 //   6 rows of P   [ quad | quad | .. ]       V of a page  [ 8 quads of keys ][ 32 columns ][ 4 ]
-//      x          sums of a page in registers, beside o: o <- o + p_scale * (sum as f32)
+//      x          sums over all pages in registers; then o <- o + p_scale * (sum as f32)
 #pragma once
 
 #include <cstdint>
@@ -168,22 +168,15 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
   const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
   float* const o = t.o + row * t.ldo + column;
   const typename M::A* p = weights.p;
-  const float* scales = t.p_scales + row * kBlockPages;
   const int64_t ldp = weights.stride;
-  S::F total[MR][NV];
+  typename M::Vec sum[MR][NV];
   PREFIX_UNROLL
   for (int i = 0; i < MR; ++i) {
     PREFIX_UNROLL
-    for (int j = 0; j < NV; ++j) total[i][j] = S::load(o + i * t.ldo + j * M::kLanes);
+    for (int j = 0; j < NV; ++j) sum[i][j] = M::zero();
   }
   for (int64_t page = 0; page < t.pages; ++page) {
     const auto* v = reinterpret_cast<const int8_t*>(t.blocks[page]) + at;
-    typename M::Vec sum[MR][NV];
-    PREFIX_UNROLL
-    for (int i = 0; i < MR; ++i) {
-      PREFIX_UNROLL
-      for (int j = 0; j < NV; ++j) sum[i][j] = M::zero();
-    }
     PREFIX_UNROLL
     for (int quad = 0; quad < 8; ++quad) {
       PREFIX_UNROLL
@@ -200,19 +193,16 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
         }
       }
     }
-    PREFIX_UNROLL
-    for (int i = 0; i < MR; ++i) {
-      const S::F scale = S::set1(scales[i * kBlockPages]);
-      PREFIX_UNROLL
-      for (int j = 0; j < NV; ++j) total[i][j] = S::fma(S::from_i32(sum[i][j]), scale, total[i][j]);
-    }
     p += 32;
-    scales += 1;
   }
   PREFIX_UNROLL
   for (int i = 0; i < MR; ++i) {
+    const S::F scale = S::set1(t.p_scales[(row + i) * kBlockSpans]);
     PREFIX_UNROLL
-    for (int j = 0; j < NV; ++j) S::store(o + i * t.ldo + j * M::kLanes, total[i][j]);
+    for (int j = 0; j < NV; ++j) {
+      float* const to = o + i * t.ldo + j * M::kLanes;
+      S::store(to, S::fma(S::from_i32(sum[i][j]), scale, S::load(to)));
+    }
   }
 }
 
@@ -226,9 +216,9 @@ inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
   if constexpr (sizeof(typename M::A) == 1) {
     columns({p, t.ldp});
   } else {
-    alignas(64) typename M::A wide[MR][kBlockPages * 32];
+    alignas(64) typename M::A wide[MR][kSpanPages * 32];
     for (int i = 0; i < MR; ++i) widen_quads<false>(p + i * t.ldp, t.pages * 32, wide[i]);
-    columns({wide[0], kBlockPages * 32});
+    columns({wide[0], kSpanPages * 32});
   }
 }
 
