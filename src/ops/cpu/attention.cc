@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/cpu/key_block.h"
 #include "ops/cpu/step.h"
 #include "ops/rotation.h"
 
@@ -196,27 +197,7 @@ class ItemTask {
     }
   }
 
-  // The part of a run inside a key block, and the packed rows that see some of it.
-  struct Piece {
-    size_t first;    // of its pages in Block::pages
-    int32_t count;   // pages
-    int32_t column;  // of its first key inside the block
-    int64_t row_begin;
-    int64_t row_end;
-  };
-
-  struct Block {
-    int32_t position = 0;  // of its first key
-    std::vector<Piece> pieces;
-    std::vector<int32_t> pages;  // of all pieces
-
-    void clear() {
-      pieces.clear();
-      pages.clear();
-    }
-  };
-
-  void gather_block(int32_t index, Block& block) const {
+  void gather_block(int32_t index, KeyBlock& block) const {
     const int32_t first_page = index * kBlockPages;
     const int32_t end_page = first_page + kBlockPages;
     block.clear();
@@ -227,7 +208,7 @@ class ItemTask {
       const int32_t begin = std::max(run.block_begin, first_page);
       const int32_t end = std::min(run.block_begin + run.blocks, end_page);
       if (begin >= end) continue;
-      Piece piece;
+      KeyBlock::Piece piece;
       piece.first = block.pages.size();
       piece.count = end - begin;
       piece.column = (begin - first_page) * kPageTokens;
@@ -241,34 +222,23 @@ class ItemTask {
     }
   }
 
-  void walk_block(const Block& block) {
+  void walk_block(const KeyBlock& block) {
     if (block.pieces.empty()) return;
     int64_t row_begin = rows_;
     int64_t row_end = 0;
-    for (const Piece& piece : block.pieces) {
+    for (const KeyBlock::Piece& piece : block.pieces) {
       row_begin = std::min(row_begin, piece.row_begin);
       row_end = std::max(row_end, piece.row_end);
     }
     prefetch_next();
     for (int64_t begin = row_begin; begin < row_end; begin += kGroupRows) {
       const int64_t end = std::min(row_end, begin + kGroupRows);
-      over_pieces(block, begin, end, [&](const Piece& piece) { scores(block, piece); });
+      block.over_pieces(begin, end, [&](const KeyBlock::Piece& piece) { scores(block, piece); });
       softmax(block, begin, end);
       if (call_.int8())
         whole_values(block, begin, end);
       else
-        over_pieces(block, begin, end, [&](const Piece& piece) { values(block, piece); });
-    }
-  }
-
-  // The parts of pieces that are of rows [row_begin, row_end).
-  template <class Task>
-  static void over_pieces(const Block& block, int64_t row_begin, int64_t row_end,
-                          const Task& task) {
-    for (Piece piece : block.pieces) {
-      piece.row_begin = std::max(piece.row_begin, row_begin);
-      piece.row_end = std::min(piece.row_end, row_end);
-      if (piece.row_begin < piece.row_end) task(piece);
+        block.over_pieces(begin, end, [&](const KeyBlock::Piece& piece) { values(block, piece); });
     }
   }
 
@@ -282,8 +252,8 @@ class ItemTask {
     while (row_begin < row_end && !sees(row_end - 1, first, end)) --row_end;
   }
 
-  void scores(const Block& block, const Piece& piece) const {
-    const int32_t* const pages = block.pages.data() + piece.first;
+  void scores(const KeyBlock& block, const KeyBlock::Piece& piece) const {
+    const int32_t* const pages = block.pages_of(piece);
     for (int32_t page = 0; page < piece.count; page += 2) {
       const int32_t column = piece.column + page * kPageTokens;
       int64_t row_begin = piece.row_begin;
@@ -309,7 +279,7 @@ class ItemTask {
     }
   }
 
-  void softmax(const Block& block, int64_t row_begin, int64_t row_end) const {
+  void softmax(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
     const AttentionKernels& kernels = call_.context.kernels->attention;
     SoftmaxArgs args;
     args.s = s_ + row_begin * kScoreColumns;
@@ -346,14 +316,14 @@ class ItemTask {
   }
 
   // Of each row the scales of its pages; ones that count for nothing where it has no page.
-  void point_to_scales(const Block& block, int64_t row_begin, int64_t row_end) const {
+  void point_to_scales(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
     static constexpr float kNone[kPageTokens] = {};
     std::fill(key_scales_ + row_begin * kBlockPages, key_scales_ + row_end * kBlockPages, kNone);
     std::fill(value_scales_ + row_begin * kBlockPages, value_scales_ + row_end * kBlockPages,
               kNone);
-    over_pieces(block, row_begin, row_end, [&](const Piece& piece) {
+    block.over_pieces(row_begin, row_end, [&](const KeyBlock::Piece& piece) {
       for (int32_t i = 0; i < piece.count; ++i) {
-        const int32_t page = block.pages[piece.first + static_cast<size_t>(i)];
+        const int32_t page = block.pages_of(piece)[i];
         const float* const keys = scales_behind(key_page(page));
         const float* const values = scales_behind(value_page(page));
         int64_t at = piece.row_begin * kBlockPages + piece.column / kPageTokens + i;
@@ -401,18 +371,18 @@ class ItemTask {
             std::clamp((after + kPageTokens - 1) / kPageTokens, 0, count)};
   }
 
-  void values(const Block& block, const Piece& piece) const {
+  void values(const KeyBlock& block, const KeyBlock::Piece& piece) const {
     over_seen(block.position + piece.column, piece.count, piece.row_begin, piece.row_end,
               [&](int64_t begin, int64_t end, PageRange seen) {
                 multiply_values(block, piece, begin, end, seen);
               });
   }
 
-  void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
-                       PageRange seen) const {
+  void multiply_values(const KeyBlock& block, const KeyBlock::Piece& piece, int64_t begin,
+                       int64_t end, PageRange seen) const {
     const KvType type = call_.step.kv.type;
     const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(type);
-    const int32_t* const pages = block.pages.data() + piece.first + static_cast<size_t>(seen.first);
+    const int32_t* const pages = block.pages_of(piece) + seen.first;
     const int32_t count = seen.end - seen.first;
     const int64_t key = piece.column + seen.first * kPageTokens;
     const std::byte* values[kBlockPages];
@@ -442,64 +412,35 @@ class ItemTask {
     }
   }
 
-  // The pages of a span that a row sees, from several pieces.
-  struct SpanPages {
-    const std::byte* values[kSpanPages] = {};
-    PageRange range = {kSpanPages, 0};
-  };
-
-  // Of a span a row has one sum, whichever pieces its pages are of. Rows with the same pages go together:
-  //
-  //   rows 0..11    [ page 4 | page 5 |        |        ]      rows 0..5:   4 5 6 7
-  //   rows 0..5                       [ page 6 | page 7 ]
-  //   rows 6..11                      [ page 8 ]               rows 6..11:  4 5 8
-  void whole_values(const Block& block, int64_t row_begin, int64_t row_end) const {
+  // Of a span a row has one sum, whichever pieces its pages are of: rows with the same pages go together.
+  void whole_values(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
     for (int32_t first = 0; first < kBlockPages; first += kSpanPages) {
       int64_t end = row_begin;
       for (int64_t begin = row_begin; begin < row_end; begin = end) {
         end = row_end;
-        const SpanPages pages = span_pages(block, first, begin, end);
-        if (pages.range.first >= pages.range.end) continue;
-        const int32_t from = first + pages.range.first;
-        over_seen(block.position + from * kPageTokens, pages.range.end - pages.range.first, begin,
-                  end, [&](int64_t seen_begin, int64_t seen_end, PageRange seen) {
-                    multiply_whole(pages.values + pages.range.first, from, seen_begin, seen_end,
-                                   seen);
+        const KeyBlock::Span span = block.span(first, begin, end);
+        const int32_t count = span.end - span.first;
+        if (count <= 0) continue;
+        const std::byte* values[kSpanPages];
+        for (int32_t i = 0; i < count; ++i) values[i] = value_page(span.pages[span.first + i]);
+        over_seen(block.position + (first + span.first) * kPageTokens, count, begin, end,
+                  [&](int64_t seen_begin, int64_t seen_end, PageRange seen) {
+                    multiply_whole(values + seen.first, seen.end - seen.first,
+                                   first + span.first + seen.first, seen_begin, seen_end);
                   });
       }
     }
   }
 
-  // Of pages [first, first + kSpanPages) of the block, those of row `begin` and of the rows behind it up to
-  // `end`, which is moved to where others begin.
-  SpanPages span_pages(const Block& block, int32_t first, int64_t begin, int64_t& end) const {
-    SpanPages pages;
-    for (const Piece& piece : block.pieces) {
-      const int32_t at = piece.column / kPageTokens - first;  // of its first page in the span
-      const int32_t from = std::max(at, 0);
-      const int32_t to = std::min(at + piece.count, static_cast<int32_t>(kSpanPages));
-      if (from >= to || piece.row_end <= begin) continue;
-      end = std::min(end, piece.row_begin > begin ? piece.row_begin : piece.row_end);
-      if (piece.row_begin > begin) continue;
-      for (int32_t i = from; i < to; ++i)
-        pages.values[i] = value_page(block.pages[piece.first + static_cast<size_t>(i - at)]);
-      pages.range = {std::min(pages.range.first, from), std::max(pages.range.end, to)};
-    }
-    // One between them that these rows do not see has weights of zero, whatever its values are.
-    for (const std::byte*& page : pages.values)
-      if (page == nullptr) page = pages.values[pages.range.first % kSpanPages];
-    return pages;
-  }
-
-  void multiply_whole(const std::byte* const* values, int32_t page, int64_t begin, int64_t end,
-                      PageRange seen) const {
-    const int64_t first = page + seen.first;  // in the block
+  // Pages [page, page + count) of the block, in one span.
+  void multiply_whole(const std::byte* const* values, int32_t count, int64_t page, int64_t begin,
+                      int64_t end) const {
     ValueTileArgs tile;
-    tile.p = reinterpret_cast<const uint8_t*>(p_) + begin * call_.ldp + first * kPageTokens;
+    tile.p = reinterpret_cast<const uint8_t*>(p_) + begin * call_.ldp + page * kPageTokens;
     tile.ldp = call_.ldp;
-    tile.p_scales = p_scales_ + begin * kBlockSpans + first / kSpanPages;
-    tile.blocks = values + seen.first;
-    tile.pages = seen.end - seen.first;
+    tile.p_scales = p_scales_ + begin * kBlockSpans + page / kSpanPages;
+    tile.blocks = values;
+    tile.pages = count;
     tile.o = now_.o + begin * call_.ldo;
     tile.ldo = call_.ldo;
     tile.d = call_.d;
@@ -507,12 +448,12 @@ class ItemTask {
     call_.context.kernels->gemm.tile_values(tile);
   }
 
-  // What int8 needs besides, of each row: a scale and a correction of its query, and of each page of a
-  // block where the scales of its keys and values are, and the scale of its weights.
+  // What int8 needs besides, of each row: a scale and a correction of its query, of each page of a block
+  // where the scales of its keys and values are, and of each span the scale of its weights.
   size_t whole_bytes() const {
     const auto n = static_cast<size_t>(rows_);
     return 2 * round_up(n * sizeof(float)) +
-           n * kBlockPages * (2 * sizeof(const float*) + sizeof(float));
+           n * (kBlockPages * 2 * sizeof(const float*) + kBlockSpans * sizeof(float));
   }
   void lay_out_whole(std::byte* at) {
     const auto n = static_cast<size_t>(rows_);
@@ -601,8 +542,8 @@ class ItemTask {
   int32_t* last_;
   SoftmaxState now_;    // of the current chunk
   SoftmaxState total_;  // of the chunks before it
-  Block now_block_;
-  Block next_block_;
+  KeyBlock now_block_;
+  KeyBlock next_block_;
   // Of int8 keys and values only:
   float* q_scales_ = nullptr;
   int32_t* q_corrections_ = nullptr;
