@@ -54,6 +54,10 @@ struct EmulatedTiles {
     }
   }
   template <int kTile>
+  static void load_past(const void* base, int64_t stride) {
+    load<kTile>(base, stride);
+  }
+  template <int kTile>
   static void store(void* base, int64_t stride) {
     ASSERT_TRUE(configured);
     for (int r = 0; r < config.rows[kTile]; ++r) {

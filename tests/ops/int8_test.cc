@@ -370,11 +370,12 @@ INSTANTIATE_TEST_SUITE_P(Levels, Int8Test,
                          isa_of);
 
 // The loops of AMX on a model of its registers, against the portable tile.
-TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) {
+void expect_equal_to_the_scalar_tile(int64_t kc, int64_t step) {
   std::mt19937 random(5);
   std::uniform_int_distribution<int> byte(0, 255), rest(-127, 127);
-  const int64_t kc = 192, rows = 70, lda = kc + 64;
-  std::vector<std::vector<uint8_t>> panels(2, std::vector<uint8_t>(kc * kPanelColumns));
+  const int64_t rows = 70, lda = kc + 64;
+  std::vector<std::vector<uint8_t>> panels(
+      2, std::vector<uint8_t>(static_cast<size_t>(kc * kPanelColumns)));
   for (auto& panel : panels)
     for (uint8_t& x : panel) x = static_cast<uint8_t>(byte(random));
   std::vector<int8_t> a(static_cast<size_t>(rows * lda));
@@ -382,7 +383,7 @@ TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) {
   const void* const b0 = panels[0].data();
   const void* const b1 = panels[1].data();
   begin_tiles<EmulatedTiles>();
-  for (int64_t count = 1; count <= rows; ++count) {
+  for (int64_t count = 1; count <= rows; count += step) {
     for (const bool both : {true, false}) {
       std::vector<float> want(static_cast<size_t>(rows * 64)), got = want;
       TileArgs t;
@@ -405,6 +406,13 @@ TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) {
     }
   }
   end_tiles<EmulatedTiles>();
+}
+
+TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) { expect_equal_to_the_scalar_tile(192, 1); }
+
+// Operands that go past L1.
+TEST(Int8Amx, LongRowsAreEqualToTheScalarTile) {
+  for (const int64_t kc : {kPanelPastL1, kBothPastL1}) expect_equal_to_the_scalar_tile(kc, 32);
 }
 
 }  // namespace
