@@ -30,7 +30,7 @@ int pack_command(const Args& args) {
   const std::string model = args.need("--model"), out = args.need("--out");
   OptionList options = engine_options(args);
   options.emplace_back("compute", "int8");
-  options.emplace_back("compute_keep", args.get("--keep", ""));
+  if (args.has("--keep")) options.emplace_back("compute_keep", args.get("--keep"));
   options.emplace_back("pack_to", out);
   const auto start = std::chrono::steady_clock::now();
   {

@@ -22,9 +22,11 @@ struct HeadArgs {
   float* out = nullptr;  // [head_dim]
 };
 
-// A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest even.
-// What that has rounded away, half a unit at most, is in `rest` in units of 1/kRestUnits.
+// A unit of QuantiseArgs::out in units of `rest`.
 inline constexpr float kRestUnits = 254;
+
+// A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest even;
+// `rest` is what that has rounded away, half a unit at most.
 struct QuantiseArgs {
   const void* x = nullptr;  // [k], f32 or bf16
   bool bf16 = false;
