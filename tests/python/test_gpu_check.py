@@ -210,8 +210,8 @@ class WholeRunTest(unittest.TestCase):
         _, _, text = self.check(self.machine_with_gpu())
         self.assertIn("profile not run: ncu is not here", text)
 
-    def nothing_ran(self, answers: dict, why: str) -> None:
-        code, whole, text = self.check(answers)
+    def nothing_ran(self, answers: dict, why: str, arguments: tuple = ()) -> None:
+        code, whole, text = self.check(answers, arguments)
         self.assertEqual(self.states(whole), dict.fromkeys(LINES, NOT_RUN))
         for line in LINES:
             self.assertRegex(text, rf"(?m)^line {line}: not run: .*{why}")
@@ -232,6 +232,14 @@ class WholeRunTest(unittest.TestCase):
         self.nothing_ran(self.machine_with_gpu(ninja=(1, "error: no", "", None)), "the build failed")
         self.nothing_ran(self.machine_with_gpu(cmake=(1, "no gtest", "", None)), "configuring failed: no gtest")
         self.nothing_ran(self.machine_with_gpu(ninja=(124, "", "stopped after 9 s", None)), "the build was stopped")
+
+    def test_what_was_built_elsewhere(self) -> None:
+        self.nothing_ran(self.machine_with_gpu(), "--built, but there is no .*lib/libprefix_cuda.so", ("--built",))
+        self.assertNotIn("cmake", self.started)
+        with mock.patch.object(machine, "find_built", lambda: ""):
+            _, whole, _ = self.check(self.machine_with_gpu(cmake=(1, "", "", None)), ("--built",))
+        self.assertEqual(self.states(whole), dict.fromkeys(LINES, MET))
+        self.assertNotIn("cmake", self.started)
 
     def test_skipped_failed_crashed_and_stopped_programs(self) -> None:
         for test in (programs.PROGRAMS[0], programs.PROGRAMS[-1]):
@@ -277,7 +285,31 @@ class WholeRunTest(unittest.TestCase):
         _, whole, text = self.check(self.machine_with_gpu(), missing=("llama-gguf-q4_0",))
         self.assertEqual(self.states(whole)[2], NOT_RUN)
         self.assertIn("1 of them are not here: no gguf", text)
-        self.assertEqual(stages.golden_arguments(["a-b.c"]), ("--gtest_filter=-*/a_b_c:*99PercentOfAllPositions*",))
+        every, bf16 = programs.golden("")[0], programs.golden("mma")[0]
+        self.assertEqual(stages.golden_arguments(every, ["a-b.c"]), ("--gtest_filter=*-*/a_b_c:*99Percent*",))
+        self.assertEqual(stages.golden_arguments(bf16, ["a-b.c", "d"]), ("--gtest_filter=*Bf16*-*/a_b_c:*/d:*99Percent*",))
+        self.assertEqual(stages.golden_arguments(bf16, []), bf16.arguments)
+
+    def test_models_that_no_gpu_runs_are_refused(self) -> None:
+        refused = 'x.cc:9: Skipped\nlayer 1 has a window; such models run on device "cpu" only\n\n'
+        report = report_of(("All/GoldenModel.F32/a", "passed"), ("All/GoldenModel.F32/b", "skipped"))
+        _, whole, text = self.check(self.machine_with_gpu(kernels_golden_test=(0, refused, "", report)))
+        self.assertEqual(self.states(whole)[2], MET)
+        self.assertIn("1 passed, 1 refused as they should be", text)
+        # One more that says nothing, or something else, is a test that did not run.
+        report = report_of(("A.B/a", "passed"), ("A.B/b", "skipped"), ("A.B/c", "skipped"))
+        for more, why in (("", "does not say why"), ("x.cc:9: Skipped\nno driver\n", "no driver")):
+            _, whole, text = self.check(self.machine_with_gpu(kernels_golden_test=(0, refused + more, "", report)))
+            self.assertEqual(self.states(whole)[2], NOT_RUN)
+            self.assertIn(f"1 tests SKIPPED: {'the program ' * (not more)}{why}", text)
+
+    def test_shards_are_the_whole(self) -> None:
+        for way in ("", "auto", "mma"):
+            parts = [p.environment for p in programs.PROGRAMS if p.golden and p.environment.get("PREFIX_TEST_CUDA_ATTENTION", "") == way]
+            self.assertEqual({e["GTEST_TOTAL_SHARDS"] for e in parts}, {str(len(parts))})
+            self.assertEqual([e["GTEST_SHARD_INDEX"] for e in parts], [str(i) for i in range(len(parts))])
+        labels = [p.label for p in programs.PROGRAMS]
+        self.assertEqual(len(labels), len(set(labels)))  # else their reports would overwrite each other
 
     def test_sanitizers(self) -> None:
         name = NAMES["kernels_rows_test"]
@@ -508,6 +540,22 @@ class ClockTest(unittest.TestCase):
         with told, mock.patch("os.killpg", wraps=os.killpg) as killed, self.assertRaises(SystemExit):
             Clock(1).run(["tail", "-f", "/dev/null"], 50)
         killed.assert_called_once()
+
+    def test_programs_together(self) -> None:
+        clock = Clock(1)
+        words = [str(i) for i in range(5)]
+        ended = clock.together([lambda w=w: clock.run(["echo", w], 30) for w in words])
+        self.assertEqual([e.text.strip() for e in ended], words)  # in their order
+        self.assertEqual((clock.running, clock.together([])), (set(), []))
+
+        def told_to_end() -> None:
+            while len(clock.running) < 2:
+                pass
+            raise SystemExit(143)
+        with self.assertRaises(SystemExit):  # and the others are not waited for, nor any begun
+            clock.together([told_to_end, *[lambda: clock.run(["tail", "-f", "/dev/null"], 50)] * 2])
+        self.assertIn("not started", clock.run(["true"], 30).why)
+        self.assertEqual(clock.running, set())
 
     def test_reasons(self) -> None:
         clock = Clock(1)

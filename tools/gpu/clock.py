@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +38,9 @@ class Clock:
     def __init__(self, minutes: float):
         self.begin = time.monotonic()
         self.seconds = minutes * 60
+        self.lock = threading.Lock()
+        self.running: set[subprocess.Popen] = set()
+        self.ended = False
 
     def passed(self) -> float:
         return time.monotonic() - self.begin
@@ -48,13 +53,17 @@ class Clock:
         seconds = min(most_seconds, self.left())
         if seconds <= 1:
             return Ended(124, "", "out of time: not started")
-        try:
-            process = subprocess.Popen(
-                [str(part) for part in command], cwd=ROOT, env={**os.environ, **(environment or {})},
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                start_new_session=True)
-        except OSError as error:
-            return Ended(127, "", f"cannot be started: {error.strerror or error}")
+        with self.lock:  # so that end_all() misses none
+            if self.ended:
+                return Ended(124, "", "gpu_check ends: not started")
+            try:
+                process = subprocess.Popen(
+                    [str(part) for part in command], cwd=ROOT, env={**os.environ, **(environment or {})},
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                    start_new_session=True)
+            except OSError as error:
+                return Ended(127, "", f"cannot be started: {error.strerror or error}")
+            self.running.add(process)
         with process:
             try:
                 text, _ = process.communicate(timeout=seconds)
@@ -66,3 +75,22 @@ class Clock:
             except BaseException:  # gpu_check itself is told to end
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+            finally:
+                with self.lock:
+                    self.running.discard(process)
+
+    def together(self, works: list) -> list:
+        """What these functions return, which run programs by this clock: all at once, each in a thread."""
+        with ThreadPoolExecutor(max(1, len(works))) as pool:
+            try:
+                return list(pool.map(lambda work: work(), works))
+            except BaseException:
+                self.end_all()  # else the threads would wait for them
+                raise
+
+    def end_all(self) -> None:
+        with self.lock:
+            self.ended = True
+            for process in self.running:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)

@@ -25,9 +25,9 @@ def find_gpu(clock: Clock) -> tuple[str, str]:
     return lines[0], ""
 
 
-def find_toolkit(clock: Clock) -> str:
+def find_toolkit(clock: Clock, install: bool = False) -> str:
     """Why there is none; '' when there is one."""
-    ended = clock.run([ROOT / "tools" / "cuda_toolchain", "--find", BUILD], 60)
+    ended = clock.run([ROOT / "tools" / "cuda_toolchain", *(() if install else ("--find",)), BUILD], 60)
     if ended.code == 3:
         return "no nvcc of CUDA 13.0 or newer here"
     return "" if ended.good else f"cuda_toolchain {ended.reason()}"
@@ -41,11 +41,18 @@ def target_of(capability: str) -> str:
     return digits + "a" if int(digits) >= 90 else digits
 
 
-def configure(clock: Clock) -> str:
+def find_built() -> str:
+    """Why --built cannot be; '' when the programs are there."""
+    missing = [name for name in ("lib/libprefix_cuda.so", "bin/bench/gpu_bench") if not (BUILD / name).exists()]
+    return f"--built, but there is no {BUILD.name}/{missing[0]}" if missing else ""
+
+
+def configure(clock: Clock, target: str = "") -> str:
     command = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DPREFIX_CUDA=ON", "-DPREFIX_BUILD_TEXT=OFF",
                "-DPREFIX_BUILD_SAMPLES=OFF", "-DPREFIX_WERROR=OFF", "-DPREFIX_CUDA_LINEINFO=ON"]
-    asked = clock.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 60)
-    target = target_of((asked.text.splitlines() or [""])[0]) if asked.good else ""
+    if not target:
+        asked = clock.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 60)
+        target = target_of((asked.text.splitlines() or [""])[0]) if asked.good else ""
     if target:  # only what this GPU runs: it saves most of the time
         command.append(f"-DPREFIX_CUDA_TARGETS={target}")
     if (CARRY / "cmake").exists():
@@ -56,9 +63,9 @@ def configure(clock: Clock) -> str:
     return "configuring failed: " + (ended.why or " ".join(ended.text.strip().splitlines()[-3:])[:300])
 
 
-def build(clock: Clock, seconds: float) -> tuple[str, str]:
+def build(clock: Clock, seconds: float, target: str = "") -> tuple[str, str]:
     """(why nothing can run, what failed to build). Whatever stands afterwards is of these sources."""
-    problem = configure(clock)
+    problem = configure(clock, target)
     if problem:
         return problem, problem
     ninja = ["ninja", "-C", BUILD]
