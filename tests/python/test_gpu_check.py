@@ -569,6 +569,21 @@ class ClockTest(unittest.TestCase):
 
 
 class MachineTest(unittest.TestCase):
+    def test_models_that_came_out_otherwise(self) -> None:
+        text = "make_models: hash differs: 3ab  granite-base.gguf\nmake_models: hash differs: 77  gemma-base/model.safetensors\n"
+        self.assertEqual(machine.differing_models(text), {"granite-base.gguf", "gemma-base"})
+        self.assertEqual(machine.differing_models("No module named 'yaml'"), set())
+        clock = FakeClock({"make_models.py": (1, text, "", None)})
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(machine, "BUILD", Path(folder)):
+            models = Path(folder) / "golden-models"
+            for index in (ROOT / "tests" / "golden" / "logits").glob("*.json"):
+                (models / json.loads(index.read_text())["path"]).mkdir(parents=True, exist_ok=True)
+            self.assertEqual(machine.golden_models(clock), ([], ""))  # all are there: nothing is written
+            (models / "qwen3-five").rmdir()
+            for _ in range(2):
+                missing, why = machine.golden_models(clock)
+                self.assertEqual((missing, why), (["gemma-base", "granite-base-gguf", "qwen3-five"], "their hashes differ"))
+
     def test_targets(self) -> None:
         self.assertEqual([machine.target_of(c) for c in ("8.0", "8.9", "9.0", "10.0", "", "N/A")], ["80", "89", "90a", "100a", "", ""])
 
