@@ -104,6 +104,7 @@ PREFIX_BODY void pin(float (&x)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
 }
 
+#define PREFIX_SUMS_16 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"
 #define PREFIX_SUMS_32                                                      \
   "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
   "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
@@ -115,6 +116,7 @@ PREFIX_BODY void pin(float (&x)[N]) {
 #define PREFIX_8(x, i)                                                                        \
   "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3]), "+f"(x[i + 4]), "+f"(x[i + 5]), \
       "+f"(x[i + 6]), "+f"(x[i + 7])
+#define PREFIX_16(x, i) PREFIX_8(x, i), PREFIX_8(x, i + 8)
 #define PREFIX_32(x, i) PREFIX_8(x, i), PREFIX_8(x, i + 8), PREFIX_8(x, i + 16), PREFIX_8(x, i + 24)
 
 // d (+)= a b^T, both from shared memory: [64][128].
@@ -125,6 +127,15 @@ PREFIX_BODY void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool add) 
       ", %64, %65, add, 1, 1, 0, 0;\n}"
       : PREFIX_32(d, 0), PREFIX_32(d, 32)
       : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+// d (+)= a b^T, a from registers: [64][32].
+PREFIX_BODY void wgmma_registers_32(float (&d)[16], const uint32_t (&a)[4], uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %21, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 " PREFIX_SUMS_16
+      ", {%16, %17, %18, %19}, %20, add, 1, 1, 0;\n}"
+      : PREFIX_16(d, 0)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add)));
 }
 // d += a b, a from registers.
 PREFIX_BODY void wgmma_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
@@ -144,9 +155,11 @@ PREFIX_BODY void wgmma_registers(float (&d)[32], const uint32_t (&a)[4], uint64_
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));
 }
 
+#undef PREFIX_SUMS_16
 #undef PREFIX_SUMS_32
 #undef PREFIX_SUMS_64
 #undef PREFIX_8
+#undef PREFIX_16
 #undef PREFIX_32
 
 template <int kBarriers>
@@ -184,7 +197,20 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
 
+  PREFIX_BODY explicit CudaGroup(int groups) : groups_(groups) {}
   PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
+  // A barrier for the turn of each group: the other one arrives, it waits. The first turn is given
+  // by the second group.
+  PREFIX_BODY void begin_turns() {
+    if (index() == 1) pass_turn(false);
+  }
+  PREFIX_BODY void take_turn() {
+    if (groups_ > 1) asm volatile("bar.sync %0, 256;" ::"r"(3 + index()) : "memory");
+  }
+  PREFIX_BODY void pass_turn(bool last) {
+    if (groups_ > 1 && !(last && index() == 1))
+      asm volatile("bar.arrive %0, 256;" ::"r"(3 + (index() ^ 1)) : "memory");
+  }
   PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
   PREFIX_BODY void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -206,21 +232,15 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
     pin(done.own().x);
   }
+
+ private:
+  const int groups_;
 };
 
 // 128 threads for the producer, of which one works, and two groups.
 template <int kBarriers>
 class CudaHopper : public CudaBarriers<kBarriers> {
  public:
-  template <class F>
-  PREFIX_BODY void each(const F& f) {
-    f(static_cast<int>(threadIdx.x));
-  }
-  template <class T>
-  PREFIX_BODY void set(int, int offset, const T& value) {
-    *reinterpret_cast<T*>(shared_memory + offset) = value;
-  }
-  PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
   template <class P, class C>
   PREFIX_BODY void start(int groups, const P& producer, const C& consumer) {
     this->open_barriers();
@@ -232,7 +252,7 @@ class CudaHopper : public CudaBarriers<kBarriers> {
       }
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-      CudaGroup<kBarriers> group;
+      CudaGroup<kBarriers> group(groups);
       if (group.index() < groups) consumer(group);
     }
   }

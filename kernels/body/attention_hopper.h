@@ -11,10 +11,14 @@
 //               S = Q K^T of tile j is issued, then O += P V of tile j - 1;
 //               while that runs: mask, maximum, P = 2^(S - m) of tile j
 //
+//   tensor cores   [S 0][O 0] [S 1][O 1] [S 0][O 0] ...       the groups issue in turn: one has its
+//   group 0                   [ softmax ]                     softmax while the products of the
+//   group 1        softmax ]             [ softmax ]          other one run
+//
 // A tile takes the next four pages of the item, whatever run they are of; the producer writes down
 // which rows each page belongs to. Scores that a row must not see are -infinity by selection; their
-// values, which are finite in all pages, are multiplied by 0. Pages that a tile does not have count
-// as zeros.
+// values, which are finite in all pages, are multiplied by 0. So are, for a page that a tile does
+// not have, the values of its first page.
 //
 // One softmax step is 128 keys wide and begins where the item begins: other bits than
 // body/attention.h, so never with `invariant`.
@@ -44,10 +48,9 @@ struct HopperShared {
   // V of a stage: page after page as in the pool, strips [32 keys][128 bytes]
   static constexpr int values(int stage) { return keys(kStages) + stage * kTile; }
   static constexpr int kPageStrip = 32 * 128;
-  static constexpr int kZeros = keys(2 * kStages);  // 1 KB
   // What the pages of a tile are, of four tiles: that of j + 4 is written when S of j + 2 is there,
   // and then that of j + 1 has been read.
-  static constexpr int kHeaders = kZeros + 1024;
+  static constexpr int kHeaders = keys(2 * kStages);
   static constexpr int header(int tile) { return kHeaders + tile % 4 * kPages * 16; }
   static constexpr int kBarriers = kHeaders + 4 * kPages * 16;
   static_assert(kBarriers + kHopperBarriers * 8 == hopper_shared_bytes(D));
@@ -154,7 +157,7 @@ class HopperProducer {
 
   Producer& p_;
   const AttentionKernelArgs& a_;
-  const WorkItem& item_;
+  const WorkItem item_;
   const int head_;
 };
 
@@ -214,12 +217,18 @@ class HopperConsumer {
     group_.template wait_products<0>(scores_);
     group_.arrive(key_empty(0));
     int missing = softmax(0);
-    pack();
+    group_.begin_turns();
     for (int tile = 1; tile < tiles; ++tile) {
       const int stage = tile % Shared::kStages;
-      const int parity = tile / Shared::kStages % 2;
       const int before = (tile - 1) % Shared::kStages;
-      group_.wait(key_full(stage), parity);
+      // Here, at the head of the loop: in the block of the softmax, the compiler moves the wait to
+      // before it, and then nothing runs beside it.
+      group_.template wait_products<0>(output_);
+      if (tile > 1) group_.arrive(value_empty(tile % Shared::kStages));  // of tile - 2
+      scale();
+      pack();
+      group_.wait(key_full(stage), tile / Shared::kStages % 2);
+      group_.take_turn();
       group_.fence();
       multiply_keys(stage);
       group_.commit();
@@ -227,15 +236,15 @@ class HopperConsumer {
       group_.fence();
       multiply_values(before, missing);
       group_.commit();
+      group_.pass_turn(tile + 1 == tiles);
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
       missing = softmax(tile);
-      group_.template wait_products<0>(output_);
-      group_.arrive(value_empty(before));
-      scale();
-      pack();
     }
     const int last = tiles - 1;
+    group_.template wait_products<0>(output_);
+    scale();
+    pack();
     group_.wait(value_full(last % Shared::kStages), last / Shared::kStages % 2);
     group_.fence();
     multiply_values(last % Shared::kStages, missing);
@@ -313,15 +322,16 @@ class HopperConsumer {
     }
   }
 
-  // O += P V of a stage. Bit i of `missing`: the tile has no page i, so zeros are multiplied.
+  // O += P V of a stage. Bit i of `missing`: the tile has no page i; its weights are 0, which need
+  // some values that are finite.
   PREFIX_BODY void multiply_values(int stage, int missing) {
     PREFIX_UNROLL
     for (int k = 0; k < kSteps; ++k) {
-      const int page = k / 2;
-      const Matrix64 v = matrix(Shared::values(stage) + page * Shared::kBlock + k % 2 * 16 * 128,
-                                Shared::kPageStrip, 1024);
-      const Matrix64 nothing = matrix(Shared::kZeros, 0, 0);
-      group_.multiply_weights(output_, weights_, k, (missing >> page & 1) != 0 ? nothing : v);
+      const int page = (missing >> k / 2 & 1) != 0 ? 0 : k / 2;
+      group_.multiply_weights(
+          output_, weights_, k,
+          matrix(Shared::values(stage) + page * Shared::kBlock + k % 2 * 16 * 128,
+                 Shared::kPageStrip, 1024));
     }
   }
 
@@ -345,13 +355,18 @@ class HopperConsumer {
         const Scores& s = scores_.of(warp)[lane];
         PREFIX_UNROLL
         for (int j = 0; j < 2; ++j) {
-          float highest = minus_infinity();
+          float highest[4];  // several, so that none waits for the one before
+          PREFIX_UNROLL
+          for (int i = 0; i < 4; ++i) highest[i] = minus_infinity();
           PREFIX_UNROLL
           for (int c = 0; c < kTiles; ++c) {
-            highest = larger(s.x[4 * c + 2 * j], highest);
-            highest = larger(s.x[4 * c + 2 * j + 1], highest);
+            PREFIX_UNROLL
+            for (int i = 0; i < 2; ++i) {
+              float& h = highest[c % 2 * 2 + i];
+              h = larger(s.x[4 * c + 2 * j + i], h);
+            }
           }
-          top[j][lane] = highest;
+          top[j][lane] = larger(larger(highest[0], highest[1]), larger(highest[2], highest[3]));
         }
       });
       warp.quad_max(top[0]);
@@ -365,17 +380,17 @@ class HopperConsumer {
           const float shift = m == minus_infinity() ? 0.0f : m;
           sum.keep[j] = exp2_of(sum.m[j] - shift);
           sum.m[j] = m;
-          float l = 0;
+          float l[2] = {0, 0};
           PREFIX_UNROLL
           for (int c = 0; c < kTiles; ++c) {
             PREFIX_UNROLL
             for (int i = 0; i < 2; ++i) {
               float& x = s.x[4 * c + 2 * j + i];
               x = exp2_of(x * a_.scale_log2 - shift);
-              l += x;
+              l[i] += x;
             }
           }
-          sum.l[j] = sum.l[j] * sum.keep[j] + l;
+          sum.l[j] = sum.l[j] * sum.keep[j] + (l[0] + l[1]);
         }
       });
     });
@@ -411,6 +426,12 @@ class HopperConsumer {
 
   PREFIX_BODY void scale() {
     group_.each_warp([&](Warp& warp) {
+      Local<int> moved;  // no maximum, as a rule: then every factor is 1
+      warp.each([&](int lane) {
+        const Sums& sum = sums_.of(warp)[lane];
+        moved[lane] = sum.keep[0] != 1 || sum.keep[1] != 1 ? 1 : 0;
+      });
+      if (!warp.any(moved)) return;
       warp.each([&](int lane) {
         Output& o = output_.of(warp)[lane];
         const Sums& sum = sums_.of(warp)[lane];
@@ -476,7 +497,7 @@ class HopperConsumer {
 
   Group& group_;
   const AttentionKernelArgs& a_;
-  const WorkItem& item_;
+  const WorkItem item_;  // a copy: what lies in memory is loaded again behind every wait
   const int head_;
   const int first_;  // row of the item
   PerThread<Scores> scores_;
@@ -488,16 +509,11 @@ class HopperConsumer {
 
 template <int D, class Block>
 PREFIX_BODY void attention_hopper(Block& block, const AttentionKernelArgs& a) {
-  using Shared = HopperShared<D>;
-  const WorkItem& item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
+  const WorkItem item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
   if (item.narrow || item.rows == 0) return;
   const int head = block.y();
   const int groups = (item.rows + kHopperRows - 1) / kHopperRows;
-  block.each([&](int t) {
-    if (t < 1024 / 16) block.set(t, Shared::kZeros + 16 * t, Bits128{{0, 0, 0, 0}});
-  });
-  block.fence_async();
-  for (int stage = 0; stage < Shared::kStages; ++stage) {
+  for (int stage = 0; stage < kHopperStages; ++stage) {
     block.begin_barrier(key_full(stage), 1);
     block.begin_barrier(key_empty(stage), 4 * groups);
     block.begin_barrier(value_full(stage), 1);

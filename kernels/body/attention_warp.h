@@ -52,12 +52,12 @@ class WarpRows {
   template <class T>
   using Local = typename Warp::template Local<T>;
 
-  static constexpr int kSteps = D / 16;            // of Q K^T
+  static constexpr int kSteps = D / 16;  // of Q K^T
+
+ public:
   static constexpr int kColumns = D / 8;           // 8-column tiles of O
   static constexpr int kStrip = 32 * 128;          // of a page
   static constexpr int kValues = D / 64 * kStrip;  // V of a page, behind K
-
- public:
   static constexpr bool kHoldQueries = D <= 128;
 
   struct Sums {
@@ -108,10 +108,6 @@ class WarpRows {
                                int rows, const WarpPage& page, float scale_log2,
                                const Query& query) {
     if (!sees(range, first, page)) return;
-    // Some rows must not notice anything of this page.
-    const bool partial =
-        page.low > first || page.high < smaller(first + 16, rows) || page.block * 32 > range.lowest;
-
     FragmentC zero{{0, 0, 0, 0}};
     Local<FragmentC> s[4];  // 16 rows x 8 keys each
     PREFIX_UNROLL
@@ -133,22 +129,8 @@ class WarpRows {
         multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
       }
     }
-    // The same for all lanes: most pages are seen whole by all rows.
-    if (partial || page.block * 32 + 31 > range.lowest) mask(warp, sums, s, first, page);
-    softmax(warp, sums, s, scale_log2);
-
-    Local<FragmentA> p[2];  // packed at once: then the scores are done with
-    PREFIX_UNROLL
-    for (int k = 0; k < 2; ++k) {
-      warp.each([&](int lane) {
-        const FragmentC& left = s[2 * k][lane];
-        const FragmentC& right = s[2 * k + 1][lane];
-        p[k][lane].x[0] = pack_bf16(left.x[0], left.x[1]);
-        p[k][lane].x[1] = pack_bf16(left.x[2], left.x[3]);
-        p[k][lane].x[2] = pack_bf16(right.x[0], right.x[1]);
-        p[k][lane].x[3] = pack_bf16(right.x[2], right.x[3]);
-      });
-    }
+    Local<FragmentA> p[2];
+    weigh(warp, sums, range, first, rows, page, scale_log2, s, p);
     PREFIX_UNROLL
     for (int k = 0; k < 2; ++k) {
       PREFIX_UNROLL
@@ -171,6 +153,30 @@ class WarpRows {
           sums[lane].o[2 * c + 1] = right[lane];
         });
       }
+    }
+  }
+
+  // Scores of a page become weights, packed as operands: mask, maximum, P = 2^(S - m). Moves m, and
+  // l and O with it.
+  static PREFIX_BODY void weigh(Warp& warp, Local<Sums>& sums, const Range& range, int first,
+                                int rows, const WarpPage& page, float scale_log2,
+                                Local<FragmentC> (&s)[4], Local<FragmentA> (&p)[2]) {
+    // Some rows must not notice anything of this page, or not of all its keys. The same for all
+    // lanes: most pages are seen whole by all rows.
+    if (page.low > first || page.high < smaller(first + 16, rows) ||
+        page.block * 32 + 31 > range.lowest)
+      mask(warp, sums, s, first, page);
+    softmax(warp, sums, s, scale_log2);
+    PREFIX_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      warp.each([&](int lane) {
+        const FragmentC& left = s[2 * k][lane];
+        const FragmentC& right = s[2 * k + 1][lane];
+        p[k][lane].x[0] = pack_bf16(left.x[0], left.x[1]);
+        p[k][lane].x[1] = pack_bf16(left.x[2], left.x[3]);
+        p[k][lane].x[2] = pack_bf16(right.x[0], right.x[1]);
+        p[k][lane].x[3] = pack_bf16(right.x[2], right.x[3]);
+      });
     }
   }
 

@@ -10,9 +10,15 @@
 //   p.copy(to, from, bytes, barrier) into shared memory
 //   group.arrive(barrier)            of each warp, once
 //   group.sync()                     among the threads of the group
+//   group.take_turn(), pass_turn(last)  around what the groups do in turn, the first one first, each as
+//                                    often; group.begin_turns() once before, `last`: no turn follows
 //   group.fence_async()              what this thread has stored is there for products
 //   group.fence()                    registers are ready for products
 //   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()
+//   warp.multiply_together<tiles, steps, transposed>(add, d, a, b)
+//                                    a warp's part of products of four warps, until they are done:
+//                                    d(tile, lane) (+)= sum over k of a(k, lane) times b(k), a matrix
+//                                    that is the same for all of them, 8 * tiles columns wide
 //
 // Products run on their own until wait_products<N>() has left at most N commits: the sums and the
 // weights must not be touched, and the shared memory must stay as it is.

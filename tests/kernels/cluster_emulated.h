@@ -4,6 +4,7 @@
 // to the memory of another block, which must not end before.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "body/attention_decode.h"
 #include "kernels/emulator.h"
 #include "kernels/lanes_emulated.h"
+#include "kernels/matrix_emulated.h"
 #include "kernels/tracked_memory.h"
 #include "kernels/turns.h"
 
@@ -88,6 +90,7 @@ class EmulatedCluster {
     EmulatedCluster& cluster_;
     TrackedMemory memory_;
     std::deque<TrackedBarrier> barriers_;
+    std::array<std::vector<uint64_t>, kDecodeWarps> asked_;  // matrices of joint products, by warp
     int x_, y_, rank_;
   };
 
@@ -118,6 +121,23 @@ class EmulatedCluster {
       matrices<transposed>(
           out, [&](int lane, uint16_t* row) { block_.memory_.read(actor_, at[lane], row, 16); });
     }
+    // The four warps of a group must ask for the same matrices in the same order (run()).
+    template <int kTiles, int kSteps, bool transposed, class D, class A, class B>
+    void multiply_together(bool add, const D& d, const A& a, const B& b) {
+      Local<FragmentC> sums[kTiles];
+      for (int t = 0; t < kTiles; ++t)
+        for (int lane = 0; lane < 32; ++lane)
+          sums[t][lane] = add ? d(t, lane) : FragmentC{{0, 0, 0, 0}};
+      for (int k = 0; k < kSteps; ++k) {
+        const EmulatedMatrix right(b(k));
+        block_.asked_[static_cast<size_t>(index())].push_back(right.bits());
+        Local<FragmentA> left;
+        for (int lane = 0; lane < 32; ++lane) left[lane] = a(k, lane);
+        for (int t = 0; t < kTiles; ++t) mma(sums[t], left, operand<transposed>(right, 8 * t));
+      }
+      for (int t = 0; t < kTiles; ++t)
+        for (int lane = 0; lane < 32; ++lane) d(t, lane) = sums[t][lane];
+    }
     template <class T>
     T get_from(int rank, int, int offset) const {
       T value{};
@@ -147,6 +167,24 @@ class EmulatedCluster {
     }
 
    private:
+    // 16 by 8, from a column on.
+    template <bool transposed>
+    Local<FragmentB> operand(const EmulatedMatrix& m, int column) {
+      uint16_t x[16][8], piece[8];  // eight columns, or eight of k, lie together
+      for (int i = 0; i < 16; ++i) {
+        const int at = transposed ? m.mn_major(column, i) : m.k_major(column + i % 8, i / 8 * 8);
+        block_.memory_.read(actor_, at, piece, sizeof piece);
+        for (int j = 0; j < 8; ++j) (transposed ? x[i][j] : x[i / 8 * 8 + j][i % 8]) = piece[j];
+      }
+      Local<FragmentB> out;
+      for (int lane = 0; lane < 32; ++lane)
+        for (int r = 0; r < 2; ++r) {
+          const int k = lane % 4 * 2 + 8 * r;
+          out[lane].x[r] = static_cast<uint32_t>(x[k + 1][lane / 4]) << 16 | x[k][lane / 4];
+        }
+      return out;
+    }
+
     Block& block_;
     int actor_;
     int syncs_ = 0, cluster_syncs_ = 0, phase_ = 0;
@@ -163,6 +201,9 @@ class EmulatedCluster {
     for (Block& block : blocks_) {
       for (const TrackedBarrier& b : block.barriers_)
         if (!b.idle()) throw std::logic_error("a block ended with copies in flight");
+      for (size_t w = 0; w < kDecodeWarps; ++w)
+        if (block.asked_[w] != block.asked_[w / 4 * 4])
+          throw std::logic_error("the warps of a group do not multiply together");
       for (int w = 0; w < kDecodeWarps; ++w)
         if (block.memory_.last_remote() >= block.memory_.epoch(warp_actor(0, w)))
           throw std::logic_error("a block ended while another might read its memory");

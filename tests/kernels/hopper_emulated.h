@@ -22,6 +22,7 @@
 #include "body/hopper.h"
 #include "kernels/emulator.h"
 #include "kernels/lanes_emulated.h"
+#include "kernels/matrix_emulated.h"
 #include "kernels/tracked_memory.h"
 #include "kernels/turns.h"
 
@@ -122,6 +123,17 @@ class EmulatedHopper {
         block_.memory_.tick(a);
       }
     }
+    void begin_turns() {}
+    void take_turn() {
+      block_.turns_.wait_until([&] { return block_.whose_turn_ == index_; });
+    }
+    void pass_turn(bool last) {
+      if (block_.whose_turn_ != index_)
+        throw std::logic_error("a group passed a turn that it did not have");
+      block_.whose_turn_ = (index_ + 1) % block_.groups_;
+      last_turn_ = last;
+      block_.turns_.pause();
+    }
     void fence_async() {
       if (!block_.sabotage_.fence_async)
         for (const int a : actors_) block_.memory_.fence_async(a);
@@ -129,30 +141,34 @@ class EmulatedHopper {
 
     void fence() { fenced_ = !block_.sabotage_.fence; }
     template <class Sums>
-    void multiply_shared(PerThread<Sums>& d, const Matrix64& a, const Matrix64& b, bool add) {
+    void multiply_shared(PerThread<Sums>& d, const Matrix64& left_matrix,
+                         const Matrix64& right_matrix, bool add) {
+      const EmulatedMatrix a(left_matrix), b(right_matrix);
       constexpr int n = sizeof(Sums) / 4 * 2;
       Product p = product(d, n, add);
       for (int w = 0; w < 4; ++w) {
         for (int row = 16 * w; row < 16 * w + 16; ++row)
-          for (int k = 0; k < 16; k += 8) reads(p, w, k_major(a, row, k));
+          for (int k = 0; k < 16; k += 8) reads(p, w, a.k_major(row, k));
         for (int row = 0; row < n; ++row)
-          for (int k = 0; k < 16; k += 8) reads(p, w, k_major(b, row, k));
+          for (int k = 0; k < 16; k += 8) reads(p, w, b.k_major(row, k));
       }
       p.compute = [this, a, b, n](float(&left)[64][16], float(&right)[16][256]) {
         for (int row = 0; row < 64; ++row)
-          for (int k = 0; k < 16; ++k) left[row][k] = value(k_major(a, row, k));
+          for (int k = 0; k < 16; ++k) left[row][k] = value(a.k_major(row, k));
         for (int row = 0; row < n; ++row)
-          for (int k = 0; k < 16; ++k) right[k][row] = value(k_major(b, row, k));
+          for (int k = 0; k < 16; ++k) right[k][row] = value(b.k_major(row, k));
       };
       open_.push_back(std::move(p));
     }
     template <class Sums, class Weights>
-    void multiply_weights(PerThread<Sums>& d, PerThread<Weights>& a, int step, const Matrix64& b) {
+    void multiply_weights(PerThread<Sums>& d, PerThread<Weights>& a, int step,
+                          const Matrix64& right_matrix) {
+      const EmulatedMatrix b(right_matrix);
       constexpr int n = sizeof(Sums) / 4 * 2;
       Product p = product(d, n, true);
       for (int w = 0; w < 4; ++w)
         for (int k = 0; k < 16; ++k)
-          for (int column = 0; column < n; column += 8) reads(p, w, mn_major(b, column, k));
+          for (int column = 0; column < n; column += 8) reads(p, w, b.mn_major(column, k));
       std::vector<FragmentA> before(128);
       for (int t = 0; t < 128; ++t) before[static_cast<size_t>(t)] = a[t].x[step];
       p.compute = [this, &a, before, step, b, n](float(&left)[64][16], float(&right)[16][256]) {
@@ -168,7 +184,7 @@ class EmulatedHopper {
         }
         for (int k = 0; k < 16; ++k)
           for (int column = 0; column < n; ++column)
-            right[k][column] = value(mn_major(b, column, k));
+            right[k][column] = value(b.mn_major(column, k));
       };
       open_.push_back(std::move(p));
     }
@@ -187,6 +203,7 @@ class EmulatedHopper {
     void finish() const {
       if (!open_.empty() || !committed_.empty())
         throw std::logic_error("a group ended with products on their way");
+      if (!last_turn_) throw std::logic_error("the last turn of a group was not said to be");
     }
 
    private:
@@ -210,25 +227,6 @@ class EmulatedHopper {
 
     int actor(int thread) const { return warp_actor(index_, thread / 32); }
 
-    // Element (row, k) of a K-major matrix, (column, k) of an MN-major one, as an offset.
-    static int swizzled(uint32_t at) { return static_cast<int>(at ^ (at >> 7 & 7) << 4); }
-    static int k_major(const Matrix64& m, int row, int k) {
-      const auto r = static_cast<uint32_t>(row);
-      return swizzled(start(m) + r / 8 * stride(m) + r % 8 * 128 + static_cast<uint32_t>(k) * 2);
-    }
-    static int mn_major(const Matrix64& m, int column, int k) {
-      const auto c = static_cast<uint32_t>(column), r = static_cast<uint32_t>(k);
-      return swizzled(start(m) + c / 64 * lead(m) + r / 8 * stride(m) + r % 8 * 128 + c % 64 * 2);
-    }
-    // From the descriptor, as the hardware has it.
-    static uint32_t field(const Matrix64& m, int shift) {
-      const uint64_t d = descriptor(m, 0);
-      if (d >> 62 != 1) throw std::logic_error("a matrix without the 128-byte swizzle");
-      return static_cast<uint32_t>(d >> shift & 0x3fff) << 4;
-    }
-    static uint32_t start(const Matrix64& m) { return field(m, 0); }
-    static uint32_t lead(const Matrix64& m) { return field(m, 16); }
-    static uint32_t stride(const Matrix64& m) { return field(m, 32); }
     float value(int offset) const { return from_bf16(block_.memory_.element(offset)); }
 
     void reads(Product& p, int warp, int offset) {
@@ -296,6 +294,7 @@ class EmulatedHopper {
     int index_;
     std::vector<int> actors_;
     bool fenced_ = false;
+    bool last_turn_ = true;  // none follows
     std::vector<Product> open_;
     std::deque<std::vector<Product>> committed_;
     std::vector<Shadow> shadows_;
@@ -303,22 +302,11 @@ class EmulatedHopper {
 
   int x() const { return x_; }
   int y() const { return y_; }
-  template <class F>
-  void each(const F& f) {
-    for (int t = 0; t < kHopperThreads; ++t) f(backwards_ ? kHopperThreads - 1 - t : t);
-  }
-  template <class T>
-  void set(int, int offset, const T& value) {
-    memory_.write_first(offset, &value, sizeof value);
-    unfenced_ = true;
-  }
-  void fence_async() {
-    if (!sabotage_.fence_async) unfenced_ = false;
-  }
   void begin_barrier(int number, int count) { barrier(number).begin(count); }
   template <class P, class C>
   void start(int groups, const P& producer, const C& consumer) {
-    if (unfenced_) throw std::logic_error("what the block stored is not fenced");
+    groups_ = groups;
+    whose_turn_ = 0;
     std::vector<std::function<void()>> roles;
     roles.push_back([&] {
       Producer p(*this);
@@ -351,7 +339,7 @@ class EmulatedHopper {
   Turns turns_;
   int x_, y_;
   bool backwards_;
-  bool unfenced_ = false;
+  int groups_ = 0, whose_turn_ = 0;
   Sabotage sabotage_;
 };
 

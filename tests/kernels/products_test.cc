@@ -18,11 +18,12 @@ class GpuProducts : public GpuTest {
   // Layers of Qwen3-0.6B, 4B and 8B and of SmolLM2-135M: k of 576, 960 and 2560 end inside the
   // blocks in which libraries walk k.
   std::vector<Shape> shapes() const {
-    if (GetParam().emulated) return {{40, 72}, {96, 64}};
-    if (f32()) return {{960, 576}, {576, 1536}, {6144, 1024}, {2560, 4096}};
+    if (GetParam().emulated) return {{40, 72}, {96, 64}, {75, 64}};
+    if (f32()) return {{960, 576}, {576, 1536}, {6144, 1024}, {2560, 4096}, {131, 128}};
     return {{4096, 1024},  {1024, 2048}, {6144, 1024}, {1024, 3072}, {6144, 2560},  {2560, 4096},
             {19456, 2560}, {2560, 9728}, {6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288},
-            {960, 576},    {3072, 576},  {576, 1536},  {1600, 960},  {32, 1024},    {32, 4096}};
+            {960, 576},    {3072, 576},  {576, 1536},  {1600, 960},  {32, 1024},    {32, 4096},
+            {50257, 768},  {131, 128},   {75, 320}};  // vocabularies have any size
   }
   int64_t rows_of_sweep() const { return GetParam().emulated ? 20 : 128; }
   int64_t rows_of_invariance() const { return GetParam().emulated ? 9 : 257; }
@@ -47,20 +48,41 @@ class GpuProducts : public GpuTest {
     w.data = data.data();
     return w;
   }
+  // Rows of results lie as the engine has them: as whole panels.
+  static int64_t ld_y(const Shape& s) { return whole_panels(s.n); }
+  static DeviceArray results(Device& device, const Shape& s, int64_t rows) {
+    return DeviceArray(device, static_cast<size_t>(rows * ld_y(s)) * sizeof(float));
+  }
+  static std::vector<float> columns_of(Device& device, const PackedWeights& w, int64_t rows,
+                                       const DeviceArray& y) {
+    const int64_t ld = whole_panels(w.n);
+    std::vector<float> all(static_cast<size_t>(rows * ld)), out;
+    device.download(all.data(), y.data(), all.size() * sizeof(float));
+    for (int64_t r = 0; r < rows; ++r)
+      out.insert(out.end(), all.begin() + r * ld, all.begin() + r * ld + w.n);
+    return out;
+  }
   static std::vector<float> product(Device& device, const PackedWeights& w, const DeviceArray& x,
                                     int64_t rows, const DeviceArray& y) {
-    device.linear(w, nullptr, {x.data(), device.act_ld(w.k)}, rows, y.floats(), w.n, false);
-    std::vector<float> out(static_cast<size_t>(rows * w.n));
-    device.download(out.data(), y.data(), out.size() * sizeof(float));
-    return out;
+    device.linear(w, nullptr, {x.data(), device.act_ld(w.k)}, rows, y.floats(), whole_panels(w.n),
+                  false);
+    return columns_of(device, w, rows, y);
   }
   std::vector<float> slow_product(Device& device, const PackedWeights& w, const DeviceArray& x,
                                   int64_t rows, const DeviceArray& y) const {
     const auto output = gpu::Output::kF32;
-    gpu::GemmArgs a{w.data,     x.data(),   nullptr,
-                    y.floats(), rows,       w.n,
-                    w.k,        w.k_padded, device.act_ld(w.k),
-                    w.n,        output,     f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
+    gpu::GemmArgs a{w.data,
+                    x.data(),
+                    nullptr,
+                    y.floats(),
+                    rows,
+                    w.n,
+                    w.k,
+                    w.k_padded,
+                    device.act_ld(w.k),
+                    whole_panels(w.n),
+                    output,
+                    f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
     const auto blocks = static_cast<uint32_t>((w.n + gpu::kRowThreads - 1) / gpu::kRowThreads);
     const gpu::Launch launch{gpu::Kernel::kGemmSlow,
                              blocks,
@@ -71,9 +93,7 @@ class GpuProducts : public GpuTest {
                              sizeof a};
     gpu::Runtime& runtime = static_cast<GpuDevice&>(device).runtime();
     EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
-    std::vector<float> out(static_cast<size_t>(rows * w.n));
-    device.download(out.data(), y.data(), out.size() * sizeof(float));
-    return out;
+    return columns_of(device, w, rows, y);
   }
 };
 INSTANTIATE_TEST_SUITE_P(Backends, GpuProducts, ::testing::ValuesIn(backends()), backend_name);
@@ -84,9 +104,9 @@ TEST_P(GpuProducts, EveryNumberOfRowsAgreesWithTheSlowKernel) {
   for (const Shape& s : shapes()) {
     SCOPED_TRACE(cat("n ", s.n, " k ", s.k));
     const int64_t most = rows_of_sweep(), ld = device_->act_ld(s.k);
-    const DeviceArray data = elements(*device_, s.n * ((s.k + 31) / 32 * 32), 51);
+    const DeviceArray data = elements(*device_, whole_panels(s.n) * ((s.k + 31) / 32 * 32), 51);
     const DeviceArray x = elements(*device_, most * ld, 52);
-    const DeviceArray y(*device_, static_cast<size_t>(most * s.n) * sizeof(float));
+    const DeviceArray y = results(*device_, s, most);
     const PackedWeights w = matrix(s, data);
     const std::vector<float> want = slow_product(*device_, w, x, most, y);
     for (int64_t rows = 1; rows <= most; ++rows) {
@@ -107,15 +127,26 @@ TEST_P(GpuProducts, InvariantBitsDoNotDependOnTheNumberOfRows) {
   for (const Shape& s : shapes()) {
     SCOPED_TRACE(cat("n ", s.n, " k ", s.k));
     const int64_t most = rows_of_invariance(), ld = device->act_ld(s.k);
-    const DeviceArray data = elements(*device, s.n * ((s.k + 31) / 32 * 32), 53);
+    const DeviceArray data = elements(*device, whole_panels(s.n) * ((s.k + 31) / 32 * 32), 53);
     const DeviceArray x = elements(*device, most * ld, 54);
-    const DeviceArray y(*device, static_cast<size_t>(most * s.n) * sizeof(float));
+    const DeviceArray y = results(*device, s, most);
     const PackedWeights w = matrix(s, data);
     const std::vector<float> want = product(*device, w, x, most, y);
     for (int64_t rows = 1; rows < most; ++rows) {
       const std::vector<float> got = product(*device, w, x, rows, y);
       ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
           << "rows " << rows << " against " << most;
+    }
+    // Nor does a single panel of a head, the last one of fewer columns.
+    for (const int64_t column : {int64_t{0}, s.n - 1}) {
+      const PackedWeights panel = w.panel_of(column);
+      const std::vector<float> got = product(*device, panel, x, most, y);
+      const int64_t first = column / kPanelColumns * kPanelColumns;
+      for (int64_t r = 0; r < most; ++r)
+        ASSERT_EQ(std::memcmp(got.data() + r * panel.n, want.data() + r * s.n + first,
+                              static_cast<size_t>(panel.n) * sizeof(float)),
+                  0)
+            << "row " << r << " of the panel of column " << column;
     }
   }
 }

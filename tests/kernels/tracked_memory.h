@@ -86,15 +86,6 @@ class TrackedMemory {
   void next_epoch(int actor) { ++epochs_[static_cast<size_t>(actor)]; }
   // Of the last read by another block.
   int64_t last_remote() const { return last_remote_; }
-  // By everybody before the roles begin: known to all, fenced or not.
-  void write_first(int offset, const void* value, size_t bytes) {
-    for (Mark& m : touch(offset, bytes)) {
-      m.writer = kProducer;
-      m.written = 0;
-      m.stored = true;
-    }
-    std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
-  }
   void start_copy(int actor, int offset, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
       check_write(actor, offset, m);

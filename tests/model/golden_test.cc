@@ -177,6 +177,7 @@ class GoldenModel : public testing::TestWithParam<std::string> {
 
 TEST_P(GoldenModel, F32AgreesTo1e4WithTheSameGreedyTokens) {
   const std::optional<Figures> figures = run("f32");
+  if (HasFatalFailure()) return;
   if (!figures) GTEST_SKIP() << refused_;
   const Figures& f = *figures;
   EXPECT_LE(f.logits.max_abs, 1e-4);
@@ -189,6 +190,7 @@ TEST_P(GoldenModel, F32AgreesTo1e4WithTheSameGreedyTokens) {
 
 TEST_P(GoldenModel, Bf16IsAsNearAsThatOfTransformers) {
   const std::optional<Figures> figures = run("bf16");
+  if (HasFatalFailure()) return;
   if (!figures) GTEST_SKIP() << refused_;
   const Figures& f = *figures;
   std::vector<double> sorted = f.of_positions;

@@ -32,8 +32,12 @@ void GpuDevice::gemm(const gpu::GemmArgs& args) {
 void GpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
                        float* y, int64_t ld, bool add) {
   if (rows == 0) return;
+  // The rows of zeros behind those of a vocabulary of any size (pack_from()): an odd number of columns has few
+  // algorithms, and perhaps none that `invariant` can use for a panel as well.
+  const int64_t whole = whole_panels(w.n);
+  const int64_t columns = !bias && !add && whole <= ld ? whole : w.n;
   const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
-  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,   w.n,
+  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,   columns,
                   w.k,    w.k_padded, x.ld, ld, output, context_.element()};
   gemm(a);
 }

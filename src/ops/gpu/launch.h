@@ -330,7 +330,7 @@ constexpr int attention_shared_bytes(int d, int warps) {
 }
 
 // The Hopper kernels: two groups of 64 packed rows and a producer, 128 threads each; queries, two
-// stages of four pages (K, V), 1 KB of zeros, what the pages of four tiles are, barriers.
+// stages of four pages (K, V), what the pages of four tiles are, barriers.
 inline constexpr int kHopperGroups = 2;
 inline constexpr int kHopperRows = 64;  // of a group
 inline constexpr int kHopperPages = 4;
@@ -339,7 +339,7 @@ inline constexpr int kHopperBarriers = 4 * kHopperStages;
 inline constexpr int kHopperThreads = 128 * (kHopperGroups + 1);
 constexpr int hopper_shared_bytes(int d) {
   return kHopperGroups * kHopperRows * d * 2 +
-         kHopperStages * kHopperPages * attention_slot_bytes(d) + 1024 + 4 * kHopperPages * 16 +
+         kHopperStages * kHopperPages * attention_slot_bytes(d) + 4 * kHopperPages * 16 +
          kHopperBarriers * 8;
 }
 
