@@ -10,11 +10,21 @@ PREFIX_BODY uint32_t shared_address(int offset) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory + offset));
 }
 
-// Barriers lie behind everything else in shared memory.
+// Barriers lie behind everything else in shared memory. Where is kept: the compiler would ask again
+// and again where in its cluster the block is.
 template <int kBarriers>
-PREFIX_BODY uint32_t barrier_address(int barrier) {
-  return shared_address(kBarriers + 8 * barrier);
-}
+class BarrierAddress {
+ public:
+  PREFIX_BODY BarrierAddress() : begin_(shared_address(kBarriers)) {
+    asm volatile("" : "+r"(begin_));
+  }
+  PREFIX_BODY uint32_t operator()(int barrier) const {
+    return begin_ + 8 * static_cast<uint32_t>(barrier);
+  }
+
+ private:
+  uint32_t begin_;
+};
 PREFIX_BODY void wait_barrier(uint32_t address, int parity) {
   asm volatile(
       "{\n"
@@ -30,12 +40,9 @@ PREFIX_BODY void wait_barrier(uint32_t address, int parity) {
 template <int kBarriers>
 class CudaProducer {
  public:
-  PREFIX_BODY void wait(int barrier, int parity) {
-    wait_barrier(barrier_address<kBarriers>(barrier), parity);
-  }
+  PREFIX_BODY void wait(int barrier, int parity) { wait_barrier(address_(barrier), parity); }
   PREFIX_BODY void expect(int barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
-                     barrier_address<kBarriers>(barrier)),
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address_(barrier)),
                  "r"(bytes)
                  : "memory");
   }
@@ -43,13 +50,16 @@ class CudaProducer {
     asm volatile(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
             "r"(shared_address(to)),
-        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier_address<kBarriers>(barrier))
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(address_(barrier))
         : "memory");
   }
   template <class T>
   PREFIX_BODY void set(int offset, const T& value) {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
+
+ private:
+  BarrierAddress<kBarriers> address_;
 };
 
 // What those have who wait for the producer.
@@ -60,16 +70,15 @@ class CudaConsumer {
   PREFIX_BODY T read(int offset) const {
     return *reinterpret_cast<const T*>(shared_memory + offset);
   }
-  PREFIX_BODY void wait(int barrier, int parity) {
-    wait_barrier(barrier_address<kBarriers>(barrier), parity);
-  }
+  PREFIX_BODY void wait(int barrier, int parity) { wait_barrier(address_(barrier), parity); }
   PREFIX_BODY void arrive(int barrier) {
     __syncwarp();
     if (threadIdx.x % 32 == 0)
-      asm volatile(
-          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
-          : "memory");
+      asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_(barrier)) : "memory");
   }
+
+ private:
+  BarrierAddress<kBarriers> address_;
 };
 
 // A block that has barriers.
@@ -81,7 +90,7 @@ class CudaBarriers : InTurn {
   PREFIX_BODY void begin_barrier(int barrier, int count) {
     if (threadIdx.x == 0)
       asm volatile(
-          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
+          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(kBarriers + 8 * barrier)),
           "r"(count)
           : "memory");
   }

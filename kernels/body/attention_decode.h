@@ -4,11 +4,10 @@
 //   a block     producer     page, page, page ...     one bulk copy each: K and V lie together
 //                  │ full             ▲ empty          a ring of 12 slots, mbarriers
 //                  ▼                  │
-//   warp 0..7   row tile = warp % tiles; the warps of a row tile take its pages in turn
-//                                                                      body/attention_warp.h
-//               a page of several row tiles is taken by four warps together, rows 0..63 or 64..127
-//               of the block, whose products are one (wgmma); where the block has 64 rows or fewer,
-//               both groups of four have them and take such pages in turn
+//   warp 0..7   row tile = warp % tiles; the plan says which warps take a page: one of a row tile
+//               (body/attention_warp.h), or four together whose products are one (wgmma), rows 0..63
+//               or 64..127 of the block. A block of 64 rows or fewer has them in both groups of
+//               four, which take such pages in turn
 //
 //   then        [ states of the warps ] ──> [ state of the block ]      shared memory
 //                                             │ cluster barrier
@@ -116,9 +115,8 @@ class DecodeConsumer {
   template <class T>
   using Local = typename Warp::template Local<T>;
   static constexpr int kSteps = D / 16;  // of Q K^T
-  static constexpr int kGroupRows = 64;
-  static constexpr int kOwn = D / 32;   // columns of a lane when states are merged
-  static constexpr int kMaxStates = 8;  // of a row: of the warps of a block, of the blocks
+  static constexpr int kOwn = D / 32;    // columns of a lane when states are merged
+  static constexpr int kMaxStates = 8;   // of a row: of the warps of a block, of the blocks
 
   struct Queries {
     FragmentA q[kSteps];
@@ -136,16 +134,15 @@ class DecodeConsumer {
         a_(a),
         split_(split),
         head_(head),
-        tiles_(split.rows <= 16           ? 1
-               : split.rows <= kGroupRows ? 4
-                                          : 8),
-        first_(warp.index() % tiles_ * 16),
-        group_first_(first_ / kGroupRows * kGroupRows) {}
+        tiles_(decode_tiles(split.rows)),
+        first_(warp.index() % tiles_ * 16) {}
 
   PREFIX_BODY void run() {
     load_queries();
-    const auto range = Rows::begin(warp_, sums_, first_, [&](int row) { return position_of(row); });
-    walk(range, group_highest());
+    const auto range = Rows::begin(warp_, sums_, first_, [&](int row) {
+      return row < split_.rows ? a_.positions[(split_.row_begin + row) / a_.group_heads] : -1;
+    });
+    walk(range);
     warp_.sync();  // pages are not read any more
     Rows::store(warp_, sums_, Shared::state(warp_.index()));
     warp_.sync();
@@ -160,19 +157,6 @@ class DecodeConsumer {
     const int packed = split_.row_begin + row;
     const int head = head_ * a_.group_heads + packed % a_.group_heads;
     return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
-  }
-
-  PREFIX_BODY int position_of(int row) const {
-    return row < split_.rows ? a_.positions[(split_.row_begin + row) / a_.group_heads] : -1;
-  }
-  // Of the rows of the group: every warp looks at all of them.
-  PREFIX_BODY int group_highest() {
-    Local<int> high;
-    warp_.each([&](int lane) {
-      high[lane] = larger(position_of(group_first_ + lane), position_of(group_first_ + 32 + lane));
-    });
-    warp_.max(high);
-    return high[0];
   }
 
   PREFIX_BODY void load_queries() {
@@ -194,44 +178,26 @@ class DecodeConsumer {
     });
   }
 
-  // The same for the warps of a group: whether the page has rows of several of them.
-  PREFIX_BODY bool is_wide(const WarpPage& page) const {
-    const int low = larger(page.low, group_first_);
-    const int high = smaller(page.high, group_first_ + kGroupRows);
-    return tiles_ > 1 && low < high && low / 16 != (high - 1) / 16;
-  }
-
-  PREFIX_BODY void walk(const typename Rows::Range& range, int group_highest) {
-    const int sharing = warps_of(first_ / 16);  // so many warps, or groups
-    int turn = warp_.index() / tiles_;          // pages until it is this warp's turn
-    int group_turn = turn;                      // wide pages until it is its group's
+  PREFIX_BODY void walk(const typename Rows::Range& range) {
+    const int group = decode_group(warp_.index() / 4);
     DecodeSlot slot;
     for (int i = split_.page_begin; i < split_.page_end; ++i) {
       warp_.wait(decode_full(slot.index), slot.parity);
       const auto entry = warp_.template read<DecodePage>(Shared::header(slot.index));
       const WarpPage page{Shared::slot(slot.index), entry.block, entry.low, entry.high};
-      if (is_wide(page)) {
-        if (page.block * 32 <= group_highest) {
-          if (group_turn == 0) {
-            take_together(range, page);
-            group_turn = sharing;
-          }
-          --group_turn;
-        }
-      } else if (Rows::sees(range, first_, page)) {
-        if (turn == 0) {
-          Rows::take(warp_, sums_, range, first_, split_.rows, page, a_.scale_log2,
-                     [&](int k, Local<FragmentA>& q) {
-                       warp_.each([&](int lane) { q[lane] = queries_[lane].q[k]; });
-                     });
-          turn = sharing;
-        }
-        --turn;
+      if ((entry.warps & group) == group) {
+        take_together(range, page);
+      } else if ((entry.warps >> warp_.index() & 1) != 0) {
+        Rows::take(warp_, sums_, range, first_, split_.rows, page, a_.scale_log2,
+                   [&](int k, Local<FragmentA>& q) {
+                     warp_.each([&](int lane) { q[lane] = queries_[lane].q[k]; });
+                   });
       }
       warp_.arrive(decode_empty(slot.index));
       slot.advance();
     }
   }
+
   // This warp's part of a page that its group takes. Its rows may see nothing of it: then all their
   // weights are 0.
   PREFIX_BODY void take_together(const typename Rows::Range& range, const WarpPage& page) {
@@ -342,9 +308,8 @@ class DecodeConsumer {
   const DecodeKernelArgs& a_;
   const DecodeSplit split_;
   const int head_;
-  const int tiles_;        // row tiles of the block; the last ones may be empty
-  const int first_;        // row of this warp's
-  const int group_first_;  // of its group's
+  const int tiles_;  // row tiles of the block; the last ones may be empty
+  const int first_;  // row of this warp's
   Local<Queries> queries_;
   Local<typename Rows::Sums> sums_;
 };

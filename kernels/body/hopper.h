@@ -52,7 +52,7 @@ PREFIX_BODY constexpr Matrix64 matrix(int at, int lead, int stride) {
 }
 // The descriptor; `base` is the address of the shared memory.
 PREFIX_BODY constexpr uint64_t descriptor(const Matrix64& m, uint32_t base) {
-  return static_cast<uint64_t>((base + m.at) >> 4 & 0x3fff) |
+  return static_cast<uint64_t>((base + m.at) >> 4) |  // 14 bits: below 256 KB
          static_cast<uint64_t>(m.lead >> 4 & 0x3fff) << 16 |
          static_cast<uint64_t>(m.stride >> 4 & 0x3fff) << 32 | uint64_t{1} << 62;
 }

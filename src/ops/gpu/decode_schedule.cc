@@ -21,7 +21,40 @@ struct Cut {
   int64_t pages = 0, longest = 0;  // of all blocks, of a split
   int32_t tiles = 0;               // of the largest block
 
-  int64_t cost() const { return 2 * longest + (cluster > 1 ? kFoldHalfPages * tiles : 0); }
+  // A page takes twice as long where both groups of warps take it.
+  int64_t cost() const {
+    const int64_t pages = tiles > decode_tiles(kDecodeGroupRows) ? 2 * longest : longest;
+    return 2 * pages + (cluster > 1 ? kFoldHalfPages * tiles : 0);
+  }
+};
+
+// The warps of a block that take its pages: those with the same rows in turn.
+class Takers {
+ public:
+  explicit Takers(int32_t rows) : tiles_(decode_tiles(rows)), sharing_(kDecodeWarps / tiles_) {}
+
+  // Of a page of rows [low, high).
+  int32_t of(int32_t low, int32_t high) {
+    int32_t warps = 0;
+    for (int32_t group = 0; group * kDecodeGroupRows < high; ++group) {
+      const int32_t first = std::max(low - group * kDecodeGroupRows, 0) / kTileRows;
+      const int32_t last =
+          (std::min(high - group * kDecodeGroupRows, kDecodeGroupRows) - 1) / kTileRows;
+      if (first > last) continue;
+      if (first < last) {
+        warps |= decode_group(group + group_turns_[static_cast<size_t>(group)]++ % sharing_);
+      } else {
+        const int32_t tile = 4 * group + first;
+        warps |= 1 << (tile + tile_turns_[static_cast<size_t>(tile)]++ % sharing_ * tiles_);
+      }
+    }
+    return warps;
+  }
+
+ private:
+  int32_t tiles_, sharing_;
+  std::array<int32_t, kDecodeRows / kDecodeGroupRows> group_turns_{};
+  std::array<int32_t, kMaxTiles> tile_turns_{};
 };
 
 class DecodePlanner {
@@ -141,14 +174,17 @@ class DecodePlanner {
       const bool narrow = first == (high - 1) / kTileRows;
       std::vector<DecodePage>& to = narrow ? narrow_[static_cast<size_t>(first)].pages : wide_;
       for (int32_t p = 0; p < run.blocks; ++p)
-        to.push_back(
-            {plan_.pages[static_cast<size_t>(run.page_begin + p)], run.block_begin + p, low, high});
+        to.push_back({plan_.pages[static_cast<size_t>(run.page_begin + p)], run.block_begin + p,
+                      static_cast<int16_t>(low), static_cast<int16_t>(high), 0});
     }
     const auto splits = static_cast<size_t>(out_.cluster);
     for (size_t split = 0; split < splits; ++split) {
       const auto page_begin = static_cast<int32_t>(out_.pages.size());
       for (size_t i = split; i < wide_.size(); i += splits) out_.pages.push_back(wide_[i]);
       add_narrow(split, splits);
+      Takers takers(end - begin);
+      for (auto i = static_cast<size_t>(page_begin); i < out_.pages.size(); ++i)
+        out_.pages[i].warps = takers.of(out_.pages[i].low, out_.pages[i].high);
       out_.splits.push_back(
           {begin, end - begin, page_begin, static_cast<int32_t>(out_.pages.size())});
     }

@@ -229,7 +229,8 @@ struct alignas(16) DecodeSplit {  // of a block of packed rows; one access
 };
 struct alignas(16) DecodePage {
   int32_t page, block;  // block: position / 32
-  int32_t low, high;    // rows of the block that it belongs to
+  int16_t low, high;    // rows of the block that it belongs to
+  int32_t warps;        // that take it, as bits: of a group of four all, or one, or none
 };
 
 struct DecodeKernelArgs {
@@ -348,6 +349,11 @@ constexpr int hopper_shared_bytes(int d) {
 inline constexpr int kDecodeWarps = 8;
 inline constexpr int kDecodeThreads = 32 * (kDecodeWarps + 1);
 inline constexpr int kDecodeRows = 16 * kDecodeWarps;  // packed rows of a block, at most
+inline constexpr int kDecodeGroupRows = 64;            // of four warps that multiply together
+// Warp w has row tile w % tiles, of 16 rows. More than one: whole groups, of which one has the rows
+// of the other where 64 are enough.
+constexpr int decode_tiles(int rows) { return rows <= 16 ? 1 : rows <= kDecodeGroupRows ? 4 : 8; }
+constexpr int decode_group(int group) { return 0xf << 4 * group; }  // as bits of warps
 inline constexpr int kDecodeSlots = 12;
 inline constexpr int kDecodeBarriers = 2 * kDecodeSlots;
 inline constexpr int kMaxCluster = 8;  // blocks; every GPU with clusters takes so many
