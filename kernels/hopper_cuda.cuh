@@ -206,11 +206,11 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
 
-  PREFIX_BODY explicit CudaGroup(int groups) : groups_(groups) {}
   PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
   // A barrier for the turn of each group: the other one arrives, it waits. The first turn is given
   // by the second group.
-  PREFIX_BODY void begin_turns() {
+  PREFIX_BODY void begin_turns(int groups) {
+    groups_ = groups;
     if (index() == 1) pass_turn(false);
   }
   PREFIX_BODY void take_turn() {
@@ -243,7 +243,7 @@ class CudaGroup : public CudaConsumer<kBarriers> {
   }
 
  private:
-  const int groups_;
+  int groups_ = 1;
 };
 
 // 128 threads for the producer, of which one works, and two groups.
@@ -251,7 +251,7 @@ template <int kBarriers>
 class CudaHopper : public CudaBarriers<kBarriers> {
  public:
   template <class P, class C>
-  PREFIX_BODY void start(int groups, const P& producer, const C& consumer) {
+  PREFIX_BODY void start(const P& producer, const C& consumer) {
     this->open_barriers();
     if (threadIdx.x < 128) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
@@ -261,8 +261,8 @@ class CudaHopper : public CudaBarriers<kBarriers> {
       }
     } else {
       asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-      CudaGroup<kBarriers> group(groups);
-      if (group.index() < groups) consumer(group);
+      CudaGroup<kBarriers> group;
+      consumer(group);
     }
   }
 };

@@ -1,11 +1,13 @@
 // The wide items of segment attention (src/ops/gpu/attention_schedule.h) for Hopper: products of
 // whole warpgroups from shared memory, pages brought by the copy engine.
 //
-//   one block = one item and kv head: up to 128 packed rows, tiles of four pages (128 keys)
+//   an item and kv head: up to 128 packed rows, tiles of four pages (128 keys)
 //
-//   producer    K 0, K 1, V 0, K 2, V 1 ...     a page is a few bulk copies
-//                 │ full            ▲ empty                   two stages of each, mbarriers
-//                 ▼                 │
+//   one block a processor, item after item:
+//
+//   producer    K 0, K 1, V 0, K 2, V 1 ...     a page is a few bulk copies; those of the next item
+//                 │ full            ▲ empty     come while this one ends
+//                 ▼                 │                         two stages of each, mbarriers
 //   group 0, 1  rows 0..63, 64..127
 //
 //               S = Q K^T of tile j is issued, then O += P V of tile j - 1;
@@ -86,14 +88,16 @@ class HopperProducer {
                              int head)
       : p_(producer), a_(a), item_(item), head_(head) {}
 
-  PREFIX_BODY void run() {
+  // Tiles are counted from one item to the next: `tile` is the first, the one behind the last is returned.
+  PREFIX_BODY int run(int tile) {
     Cursor keys{item_.run_begin, 0};
     Cursor values = keys;
-    load_keys(keys, 0);
-    for (int tile = 0; values.run < item_.run_end; ++tile) {
+    load_keys(keys, tile);
+    for (; values.run < item_.run_end; ++tile) {
       if (keys.run < item_.run_end) load_keys(keys, tile + 1);
       load_values(values, tile);
     }
+    return tile;
   }
 
  private:
@@ -204,56 +208,71 @@ class HopperConsumer {
         sums_(group),
         lowest_(0) {}
 
-  PREFIX_BODY void run() {
-    int pages = 0;
-    for (int i = item_.run_begin; i < item_.run_end; ++i) pages += a_.runs[i].blocks;
-    const int tiles = (pages + Shared::kPages - 1) / Shared::kPages;
+  // As that of the producer.
+  PREFIX_BODY int run(const int begin) {
+    const int end = begin + (item_.pages + Shared::kPages - 1) / Shared::kPages;
+    if (first_ >= item_.rows) {
+      for (int tile = begin; tile < end; ++tile) skip(tile);
+      return end;
+    }
+    start();
     load_queries();
-    begin();
-    group_.wait(key_full(0), 0);
+    group_.wait(key_full(stage_of(begin)), parity_of(begin));
     group_.fence();
-    multiply_keys(0);
+    multiply_keys(stage_of(begin));
     group_.commit();
     group_.template wait_products<0>(scores_);
-    group_.arrive(key_empty(0));
-    int missing = softmax(0);
-    group_.begin_turns();
-    for (int tile = 1; tile < tiles; ++tile) {
-      const int stage = tile % Shared::kStages;
-      const int before = (tile - 1) % Shared::kStages;
+    group_.arrive(key_empty(stage_of(begin)));
+    int missing = softmax(begin);
+    group_.begin_turns(item_.rows > kHopperRows ? 2 : 1);
+    for (int tile = begin + 1; tile < end; ++tile) {
+      const int stage = stage_of(tile), before = stage_of(tile - 1);
       // Here, at the head of the loop: in the block of the softmax, the compiler moves the wait to
       // before it, and then nothing runs beside it.
       group_.template wait_products<0>(output_);
-      if (tile > 1) group_.arrive(value_empty(tile % Shared::kStages));  // of tile - 2
+      if (tile > begin + 1) group_.arrive(value_empty(stage_of(tile - 2)));
       scale();
       pack();
-      group_.wait(key_full(stage), tile / Shared::kStages % 2);
+      group_.wait(key_full(stage), parity_of(tile));
       group_.take_turn();
       group_.fence();
       multiply_keys(stage);
       group_.commit();
-      group_.wait(value_full(before), (tile - 1) / Shared::kStages % 2);
+      group_.wait(value_full(before), parity_of(tile - 1));
       group_.fence();
       multiply_values(before, missing);
       group_.commit();
-      group_.pass_turn(tile + 1 == tiles);
+      group_.pass_turn(tile + 1 == end);
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
       missing = softmax(tile);
     }
-    const int last = tiles - 1;
+    const int last = end - 1;
     group_.template wait_products<0>(output_);
+    if (last > begin) group_.arrive(value_empty(stage_of(last - 1)));
     scale();
     pack();
-    group_.wait(value_full(last % Shared::kStages), last / Shared::kStages % 2);
+    group_.wait(value_full(stage_of(last)), parity_of(last));
     group_.fence();
-    multiply_values(last % Shared::kStages, missing);
+    multiply_values(stage_of(last), missing);
     group_.commit();
     group_.template wait_products<0>(output_);
+    group_.arrive(value_empty(stage_of(last)));
     write();
+    return end;
   }
 
  private:
+  static PREFIX_BODY int stage_of(int tile) { return tile % Shared::kStages; }
+  static PREFIX_BODY int parity_of(int tile) { return tile / Shared::kStages % 2; }
+  // A tile of an item that has no rows for this group.
+  PREFIX_BODY void skip(int tile) {
+    group_.wait(key_full(stage_of(tile)), parity_of(tile));
+    group_.arrive(key_empty(stage_of(tile)));
+    group_.wait(value_full(stage_of(tile)), parity_of(tile));
+    group_.arrive(value_empty(stage_of(tile)));
+  }
+
   PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
     const int packed = item_.row_begin + row;
     const int head = head_ * a_.group_heads + packed % a_.group_heads;
@@ -266,8 +285,9 @@ class HopperConsumer {
 
   PREFIX_BODY void load_queries() {
     const auto* const q = static_cast<const uint16_t*>(a_.q);
+    group_.sync();  // those of the item before are not read any more
     group_.each([&](int t) {
-      PREFIX_UNROLL_BY(4)
+      PREFIX_UNROLL
       for (int i = t; i < kHopperRows * D / 8; i += 128) {
         const int row = i / (D / 8);
         const int piece = i % (D / 8);
@@ -283,7 +303,7 @@ class HopperConsumer {
     group_.sync();
   }
 
-  PREFIX_BODY void begin() {
+  PREFIX_BODY void start() {
     PerThread<int> low(group_);
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
@@ -507,27 +527,42 @@ class HopperConsumer {
   int lowest_;  // position of a row of the group
 };
 
+// Calls f(item, kv head) for those of one block: it takes each as many-th, there and back, so that
+// none has the longest of every round.
+template <class F>
+PREFIX_BODY void each_wide_item(const AttentionKernelArgs& a, int block, const F& f) {
+  const int count = a.wide_count * a.pages.kv_heads;
+  for (int round = 0; round * a.wide_blocks < count; ++round) {
+    const int at = round * a.wide_blocks + (round % 2 != 0 ? a.wide_blocks - 1 - block : block);
+    if (at >= count) continue;
+    const int number = a.wide[at / a.pages.kv_heads];
+    if (number >= 0) f(a.items[number], at % a.pages.kv_heads);
+  }
+}
+
 template <int D, class Block>
 PREFIX_BODY void attention_hopper(Block& block, const AttentionKernelArgs& a) {
-  const WorkItem item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
-  if (item.narrow || item.rows == 0) return;
-  const int head = block.y();
-  const int groups = (item.rows + kHopperRows - 1) / kHopperRows;
   for (int stage = 0; stage < kHopperStages; ++stage) {
     block.begin_barrier(key_full(stage), 1);
-    block.begin_barrier(key_empty(stage), 4 * groups);
+    block.begin_barrier(key_empty(stage), 4 * kHopperGroups);
     block.begin_barrier(value_full(stage), 1);
-    block.begin_barrier(value_empty(stage), 4 * groups);
+    block.begin_barrier(value_empty(stage), 4 * kHopperGroups);
   }
+  const int x = block.x();
   block.start(
-      groups,
-      [&](auto& producer) {
+      [&a, x](auto& producer) {
         using Producer = std::remove_reference_t<decltype(producer)>;
-        HopperProducer<D, Producer>(producer, a, item, head).run();
+        int tile = 0;
+        each_wide_item(a, x, [&](const WorkItem& item, int head) {
+          tile = HopperProducer<D, Producer>(producer, a, item, head).run(tile);
+        });
       },
-      [&](auto& group) {
+      [&a, x](auto& group) {
         using Group = std::remove_reference_t<decltype(group)>;
-        HopperConsumer<D, Group>(group, a, item, head).run();
+        int tile = 0;
+        each_wide_item(a, x, [&](const WorkItem& item, int head) {
+          tile = HopperConsumer<D, Group>(group, a, item, head).run(tile);
+        });
       });
 }
 

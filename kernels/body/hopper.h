@@ -1,8 +1,7 @@
 // What bodies for Hopper are written in, beside body/portable.h: warpgroups that multiply from
 // shared memory, a copy engine, and barriers between them.
 //
-//   block.start(groups, producer, consumer)
-//                                    calls consumer(group) in each group of 128 threads and
+//   block.start(producer, consumer)  calls consumer(group) in each group of 128 threads and
 //                                    producer(p) in one thread beside them, all at the same time
 //   p.wait(barrier, parity)          until the phase of that parity is over; the phase before the
 //                                    first counts as over
@@ -11,7 +10,7 @@
 //   group.arrive(barrier)            of each warp, once
 //   group.sync()                     among the threads of the group
 //   group.take_turn(), pass_turn(last)  around what the groups do in turn, the first one first, each as
-//                                    often; group.begin_turns() once before, `last`: no turn follows
+//                                    often; group.begin_turns(groups) once before; `last`: no turn follows
 //   group.fence_async()              what this thread has stored is there for products
 //   group.fence()                    registers are ready for products
 //   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()

@@ -123,14 +123,16 @@ class EmulatedHopper {
         block_.memory_.tick(a);
       }
     }
-    void begin_turns() {}
+    void begin_turns(int groups) { groups_ = groups; }
     void take_turn() {
+      if (groups_ == 1) return;
       block_.turns_.wait_until([&] { return block_.whose_turn_ == index_; });
     }
     void pass_turn(bool last) {
+      if (groups_ == 1) return;
       if (block_.whose_turn_ != index_)
         throw std::logic_error("a group passed a turn that it did not have");
-      block_.whose_turn_ = (index_ + 1) % block_.groups_;
+      block_.whose_turn_ = 1 - index_;
       last_turn_ = last;
       block_.turns_.pause();
     }
@@ -294,6 +296,7 @@ class EmulatedHopper {
     int index_;
     std::vector<int> actors_;
     bool fenced_ = false;
+    int groups_ = 1;
     bool last_turn_ = true;  // none follows
     std::vector<Product> open_;
     std::deque<std::vector<Product>> committed_;
@@ -304,15 +307,13 @@ class EmulatedHopper {
   int y() const { return y_; }
   void begin_barrier(int number, int count) { barrier(number).begin(count); }
   template <class P, class C>
-  void start(int groups, const P& producer, const C& consumer) {
-    groups_ = groups;
-    whose_turn_ = 0;
+  void start(const P& producer, const C& consumer) {
     std::vector<std::function<void()>> roles;
     roles.push_back([&] {
       Producer p(*this);
       producer(p);
     });
-    for (int i = 0; i < groups; ++i)
+    for (int i = 0; i < kHopperGroups; ++i)
       roles.push_back([this, &consumer, i] {
         Group group(*this, i);
         consumer(group);
@@ -339,7 +340,7 @@ class EmulatedHopper {
   Turns turns_;
   int x_, y_;
   bool backwards_;
-  int groups_ = 0, whose_turn_ = 0;
+  int whose_turn_ = 0;
   Sabotage sabotage_;
 };
 

@@ -153,7 +153,7 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   item.rows = 100;
   item.run_end = 2;
   ForgetfulProducer producer{runs, {}};
-  gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item, 0).run();
+  gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item, 0).run(0);
   // Keys of four pages, of three, values of four, of three.
   std::vector<const void*> want;
   for (const int32_t begin : {0, 4})
@@ -167,11 +167,10 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
 // Plans of small steps are filled up with such items.
 TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;
-  gpu::WorkItem nothing{};
-  nothing.partial = nothing.group = -1;
+  const int32_t none = -1;
   gpu::AttentionKernelArgs a{};
-  a.items = &nothing;
-  a.item_count = 1;
+  a.wide = &none;
+  a.wide_count = a.wide_blocks = a.pages.kv_heads = 1;
   const gpu::Launch launch{Kernel::kAttentionHopper64,
                            1,
                            1,

@@ -51,8 +51,32 @@ bool MmaAttention::plan(const StepAttention& step) {
   shape.max_partials = max_partials_;
   plan_attention(*step.plan, step.positions, shape, schedule_);
   step_ = step.plan;
+  small_ = step.small;
   if (step.small) pad();
+  wide_.clear();
+  wide_ends_.clear();
+  if (wide_kernel_ != Kernel::kCount) list_wide();
   return true;
+}
+
+// Those with most pages first: the blocks of threads deal them out among themselves.
+void MmaAttention::list_wide() {
+  for (WorkItem& item : schedule_.items)
+    for (int32_t i = item.run_begin; i < item.run_end; ++i)
+      item.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
+  int32_t begin = 0;
+  for (const LaunchRange& range : schedule_.launches) {
+    const auto first = static_cast<int64_t>(wide_.size());
+    const WorkItem* const items = schedule_.items.data() + begin;
+    for (int32_t i = 0; i < range.item_end - begin; ++i)
+      if (!items[i].narrow && items[i].rows > 0) wide_.push_back(i);
+    std::stable_sort(wide_.begin() + first, wide_.end(),
+                     [items](int32_t a, int32_t b) { return items[a].pages > items[b].pages; });
+    const auto count = static_cast<int64_t>(wide_.size()) - first;
+    if (small_) wide_.resize(static_cast<size_t>(first + padded_items(count)), -1);
+    wide_ends_.push_back(static_cast<int32_t>(wide_.size()));
+    begin = range.item_end;
+  }
 }
 
 // Items without rows, which do nothing: the grid of a launch stays the same for many steps.
@@ -72,6 +96,7 @@ void MmaAttention::place(Staging& staging) {
   items_ = staging.place(std::span<const WorkItem>(schedule_.items));
   runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
   groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
+  staged_wide_ = staging.place(std::span<const int32_t>(wide_));
 }
 
 void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
@@ -87,7 +112,14 @@ void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionK
   args.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(schedule_.groups.size() * kv_heads * sizeof(int32_t)));
   LaunchRange begin{0, 0};
-  for (const LaunchRange& end : schedule_.launches) {
+  int32_t wide_begin = 0;
+  for (size_t i = 0; i < schedule_.launches.size(); ++i) {
+    const LaunchRange& end = schedule_.launches[i];
+    if (wide_kernel_ != Kernel::kCount) {
+      args.wide = staging.at(staged_wide_) + wide_begin;
+      args.wide_count = wide_ends_[i] - wide_begin;
+      wide_begin = wide_ends_[i];
+    }
     args.items = staging.at(items_) + begin.item_end;
     args.groups = staging.at(groups_) + begin.group_end;
     args.item_count = end.item_end - begin.item_end;
@@ -105,7 +137,9 @@ void MmaAttention::launch_range(Launcher& launcher, std::span<const WorkItem> it
                                 AttentionKernelArgs args) const {
   const int32_t kv_heads = args.pages.kv_heads;
   if (wide_kernel_ != Kernel::kCount) {
-    launcher.launch(wide_kernel_, args.item_count, kv_heads, args);
+    args.wide_done = 0;
+    args.wide_blocks = std::min(args.wide_count * kv_heads, properties_.processors);
+    if (args.wide_blocks > 0) launcher.launch(wide_kernel_, args.wide_blocks, 1, args);
     args.wide_done = 1;
     const bool narrow = std::any_of(items.begin(), items.end(),
                                     [](const WorkItem& item) { return item.narrow != 0; });

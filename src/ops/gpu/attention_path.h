@@ -92,6 +92,7 @@ class MmaAttention final : public AttentionPath {
   void pad();
   void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
+  void list_wide();
 
   const Properties& properties_;
   const Options options_;
@@ -101,8 +102,13 @@ class MmaAttention final : public AttentionPath {
   Kernel kernel_ = Kernel::kCount;
   Kernel wide_kernel_ = Kernel::kCount;  // of wide items, if it is another one
   DevicePlan schedule_;
+  // Numbers of wide items inside their launch, those of all launches one after the other.
+  std::vector<int32_t> wide_;
+  std::vector<int32_t> wide_ends_;  // of each launch
+  bool small_ = false;
   const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
+  Staged<int32_t> staged_wide_;
   Staged<KvRun> runs_;
   Staged<ReductionGroup> groups_;
   Staged<int32_t> pages_;

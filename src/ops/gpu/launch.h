@@ -30,7 +30,8 @@ enum class Kernel : int32_t {
   kAttention128x4,
   kAttention128x8,
   kAttention256x4,
-  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x and y as above.
+  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x: one of wide_blocks, which share out
+  // items and kv heads.
   kAttentionHopper64,
   kAttentionHopper128,
   // Clusters of sm_90a, for small steps and heads of exactly D; x: split, y: kv head.
@@ -190,6 +191,7 @@ struct WorkItem {
   int32_t run_begin, run_end;      // runs that may have pages for it
   int32_t block_begin, block_end;  // positions it walks, in pages
   int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
+  int32_t pages;                   // of its runs
   int32_t partial;                 // first row of its partial states; -1: it writes the result
   int32_t group;                   // of items that are merged together; -1: none
 };
@@ -215,7 +217,11 @@ struct AttentionKernelArgs {
   int32_t item_count;
   float scale_log2;   // scale * log2(e)
   int32_t wide_done;  // 1: the launch before did the wide items, up to merging
-  int32_t unused;     // no bytes between members that chance decides: graphs compare them
+  // kAttentionHopper only: the numbers of the wide items, those with most pages first; -1: none.
+  int32_t wide_count;
+  const int32_t* wide;
+  int32_t wide_blocks;  // of threads
+  int32_t unused;       // no bytes between members that chance decides: graphs compare them
   Pages pages;
   // kAttentionSlow only: the tile of each row, and the runs of each tile.
   const int32_t* tile_of_row;
