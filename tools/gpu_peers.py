@@ -4,6 +4,7 @@
   rates      the machine: bf16 products of 8192 x 8192 x 8192, copies of a gigabyte
   sdpa       PyTorch's scaled dot-product attention by cuDNN and by its flash kernel
   flex       FlexAttention with a block mask, compiled
+  flashinfer FlashInfer's two-level cascade by its kernels fa2 and fa3, and its decode of sequences that share nothing
   linear     bf16 products of the layers of Qwen3 models
   generate   transformers generate: one token after (32, 2048 + 256) tokens, Qwen3 shapes with random weights
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gpu.cascade import cascade_calls, largest_error, unshared_calls  # noqa: E402
 from gpu.generate import generate  # noqa: E402
 from gpu.timing import microseconds, rotation  # noqa: E402
 
@@ -123,6 +125,35 @@ class Peers:
                                                 (1, heads, b * s, HEAD_DIM), (1, KV_HEADS, p + b * s, HEAD_DIM))()
                 self.attempt(make, hot=False, peer="flex", shape=f"suffix {b}x{s}", heads=f"{heads}/8")
 
+    def flashinfer(self) -> None:
+        import flashinfer
+
+        torch = self.torch
+        for backend in ("fa2", "fa3"):
+            line = dict(peer="flashinfer cascade", backend=backend, version=flashinfer.__version__)
+            try:  # where one row asks, and where all own tokens do and fill no page
+                for rows, case in ((1, DECODE[0]), (100, SUFFIX[1])):
+                    found = largest_error(torch, case, rows, (16, KV_HEADS, HEAD_DIM), backend)
+                    say(**line, rows=rows, largest_error=round(found, 4))
+            except Exception as error:
+                say(**line, not_run=first_line(error))
+        for heads in HEADS:
+            shape = (heads, KV_HEADS, HEAD_DIM)
+            for case in DECODE:
+                line = dict(shape=f"decode {case[0]}x{case[1]}", heads=f"{heads}/8")
+                for backend in ("fa2", "fa3"):
+                    self.attempt(lambda: cascade_calls(torch, case, 1, shape, backend), peer="flashinfer cascade",
+                                 backend=backend, **line)
+                self.attempt(lambda: unshared_calls(torch, case, shape), peer="flashinfer unshared", backend="fa2",
+                             **line)
+            for case in SUFFIX:
+                b, p, s = case
+                line = dict(shape=f"suffix {b}x{s}", heads=f"{heads}/8")
+                for backend in ("fa2", "fa3"):
+                    self.attempt(lambda: cascade_calls(torch, case, s, shape, backend),
+                                 flops=4.0 * b * s * (p + (s + 1) / 2) * heads * HEAD_DIM, hot=False,
+                                 peer="flashinfer cascade", backend=backend, **line)
+
     def linear(self) -> None:
         linear = self.torch.nn.functional.linear
         for rows in (4096, 8192, 16384, 1024, 64):
@@ -140,7 +171,7 @@ class Peers:
         generate(self.torch, self.end, say, first_line)
 
 
-PARTS = ("rates", "sdpa", "flex", "linear", "generate")
+PARTS = ("rates", "sdpa", "flex", "flashinfer", "linear", "generate")
 
 
 def main(arguments: list[str]) -> int:
