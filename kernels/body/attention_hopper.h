@@ -188,6 +188,14 @@ class HopperConsumer {
   struct Weights {
     FragmentA x[kSteps];
   };
+  // Of the queries, 16 bytes each.
+  static constexpr int kAcross = D / 8;         // of a row
+  static constexpr int kApart = 128 / kAcross;  // rows of a thread
+  static constexpr int kPieces = kHopperRows / kApart;
+  static_assert(kApart % 8 == 0);
+  struct Pieces {
+    Bits128 x[kPieces];
+  };
   struct Sums {
     float m[2], l[2];  // of rows g and g + 8 of the warp; m is scaled, l of this lane's keys only
     float keep[2];     // what the last step leaves of O
@@ -215,8 +223,10 @@ class HopperConsumer {
       for (int tile = begin; tile < end; ++tile) skip(tile);
       return end;
     }
+    PerThread<Pieces> pieces(group_);
+    load_queries(pieces);
     start();
-    load_queries();
+    store_queries(pieces);
     group_.wait(key_full(stage_of(begin)), parity_of(begin));
     group_.fence();
     multiply_keys(stage_of(begin));
@@ -283,21 +293,28 @@ class HopperConsumer {
     return first_ + warp.index() % 4 * 16 + lane / 4 + 8 * j;
   }
 
-  PREFIX_BODY void load_queries() {
+  // All on their way before the first is stored; meanwhile the positions come. A thread has pieces of
+  // one column, of rows that are a multiple of eight apart: the swizzle is the same for all of them.
+  PREFIX_BODY void load_queries(PerThread<Pieces>& pieces) {
     const auto* const q = static_cast<const uint16_t*>(a_.q);
+    group_.each([&](int t) {
+      const int row = first_ + t / kAcross, column = t % kAcross;
+      PREFIX_UNROLL
+      for (int i = 0; i < kPieces; ++i) {
+        pieces[t].x[i] = {{0, 0, 0, 0}};
+        if (row + i * kApart < item_.rows)
+          pieces[t].x[i] = load16(q + q_offset(row + i * kApart, a_.ld_q) + column * 8);
+      }
+    });
+  }
+  PREFIX_BODY void store_queries(PerThread<Pieces>& pieces) {
     group_.sync();  // those of the item before are not read any more
     group_.each([&](int t) {
+      const int row = t / kAcross, column = t % kAcross;
+      const int at = Shared::queries(group_.index()) + column / 8 * kHopperRows * 128 + row * 128 +
+                     ((column % 8) ^ (row & 7)) * 16;
       PREFIX_UNROLL
-      for (int i = t; i < kHopperRows * D / 8; i += 128) {
-        const int row = i / (D / 8);
-        const int piece = i % (D / 8);
-        Bits128 v{{0, 0, 0, 0}};
-        if (first_ + row < item_.rows) v = load16(q + q_offset(first_ + row, a_.ld_q) + piece * 8);
-        group_.set(t,
-                   Shared::queries(group_.index()) + piece / 8 * kHopperRows * 128 + row * 128 +
-                       ((piece % 8) ^ (row & 7)) * 16,
-                   v);
-      }
+      for (int i = 0; i < kPieces; ++i) group_.set(t, at + i * kApart * 128, pieces[t].x[i]);
     });
     group_.fence_async();
     group_.sync();

@@ -111,6 +111,11 @@ def products(run: Run) -> None:
     run.peers(["linear"] if any(line.get("peer") == "matmul" for line in run.report.peers) else ["rates", "linear"], 45)
 
 
+def cascade(run: Run) -> None:
+    """Beside line 4 and 5, where FlashInfer is: no bar is about it."""
+    run.peers(["flashinfer"], 100)
+
+
 def engine(run: Run) -> None:
     for model, seconds in (("qwen3-0.6b", 45), ("qwen3-4b", 75), ("qwen3-8b", 110)):
         problem = run.bench(["--engine", model], seconds)
@@ -146,7 +151,7 @@ def profile(run: Run) -> None:
             run.report.notes.append(f"{what} not run: {ended.reason()}")
 
 
-STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products,
+STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products, "cascade": cascade,
           "memcheck": sanitize("memcheck"), "racecheck": sanitize("racecheck"), "profile": profile}
 
 
