@@ -187,6 +187,7 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     Warp::Local<T> local_;
   };
 
+  PREFIX_BODY static int uniform(int x) { return __shfl_sync(~0u, x, 0); }
   // The first group of the block is the producer's.
   PREFIX_BODY int index() const { return static_cast<int>(threadIdx.x) / 128 - 1; }
   template <class F>

@@ -203,16 +203,17 @@ class DecodeConsumer {
   PREFIX_BODY void take_together(const typename Rows::Range& range, const WarpPage& page) {
     Local<FragmentC> s[4];
     Local<FragmentA> p[2];
+    const int slot = page.slot / 16;
     warp_.template multiply_together<4, kSteps, false>(
         false, [&](int tile, int lane) -> FragmentC& { return s[tile][lane]; },
         [&](int k, int lane) -> const FragmentA& { return queries_[lane].q[k]; },
-        [&](int k) { return matrix(page.slot + k / 4 * Rows::kStrip + k % 4 * 32, 16, 1024); });
+        [&](int k) { return matrix(slot + (k / 4 * Rows::kStrip + k % 4 * 32) / 16, 16, 1024); });
     Rows::weigh(warp_, sums_, range, first_, split_.rows, page, a_.scale_log2, s, p);
     warp_.template multiply_together<Rows::kColumns, 2, true>(
         true, [&](int tile, int lane) -> FragmentC& { return sums_[lane].o[tile]; },
         [&](int k, int lane) -> const FragmentA& { return p[k][lane]; },
         [&](int k) {
-          return matrix(page.slot + Rows::kValues + k * 16 * 128, Rows::kStrip, 1024);
+          return matrix(slot + (Rows::kValues + k * 16 * 128) / 16, Rows::kStrip, 1024);
         });
   }
   // Warps of a row tile: tile, tile + tiles_, ...

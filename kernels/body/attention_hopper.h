@@ -69,7 +69,13 @@ constexpr int value_empty(int stage) { return 3 * kHopperStages + stage; }
 struct alignas(16) PageHeader {
   int low, high;  // none for a page that is not there
   int block;
-  int unused;
+  int flags;  // of the first page, of the tile: HopperFlags
+};
+// What most tiles need to know: bit i says that there is no page i, the bit of a group that some of its
+// rows must not see some keys.
+struct HopperFlags {
+  static constexpr int partial(int group) { return 1 << (kHopperPages + group); }
+  static constexpr int kMissing = (1 << kHopperPages) - 1;
 };
 
 // Brings the pages of an item: K of a tile before V of the tile before it, in the order in which
@@ -78,91 +84,119 @@ template <int D, class Producer>
 class HopperProducer {
   using Shared = HopperShared<D>;
   static constexpr int kPages = Shared::kPages;
-  // The next page.
-  struct Cursor {
-    int run, page;
+  // The numbers of the pages of a tile, -1 behind the last one.
+  struct Tile {
+    int page[kPages];
+    int count;
   };
 
  public:
   PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a, const WorkItem& item,
                              int head)
-      : p_(producer), a_(a), item_(item), head_(head) {}
+      : p_(producer),
+        a_(a),
+        item_(item),
+        head_offset_(head * 2 * a.pages.block_bytes),
+        run_(item.run_begin) {}
 
-  // Tiles are counted from one item to the next: `tile` is the first, the one behind the last is returned.
+  // Tiles are counted from one item to the next: `tile` is the first, the one behind the last is
+  // returned.
   PREFIX_BODY int run(int tile) {
-    Cursor keys{item_.run_begin, 0};
-    Cursor values = keys;
-    load_keys(keys, tile);
-    for (; values.run < item_.run_end; ++tile) {
-      if (keys.run < item_.run_end) load_keys(keys, tile + 1);
-      load_values(values, tile);
+    Tile now, next;
+    load_keys(now, tile);
+    for (bool more = true; more; ++tile) {
+      more = left_ > 0 || run_ < item_.run_end;
+      if (more) load_keys(next, tile + 1);
+      load_values(now, tile);
+      now = next;
     }
     return tile;
   }
 
  private:
-  // The pages of a tile from the cursor on: their K, null behind the last one.
-  struct Tile {
-    const unsigned char* keys[kPages];
-    PageHeader header[kPages];
-    int count;
-  };
-  PREFIX_BODY void next(Cursor& c, Tile& tile) const {
+  // The next pages of the runs, and which rows they belong to.
+  PREFIX_BODY void look_up(Tile& tile, PageHeader (&header)[kPages]) {
     tile.count = 0;
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i) {
-      tile.keys[i] = nullptr;
-      tile.header[i] = {0, 0, 0, 0};
-      if (c.run >= item_.run_end) continue;
-      const KvRun r = a_.runs[c.run];
-      const int page = a_.pages_list[r.page_begin + c.page];
-      tile.keys[i] =
-          a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
-      tile.header[i] = {r.row_begin - item_.row_begin, r.row_end - item_.row_begin,
-                        r.block_begin + c.page, 0};
+      if (left_ == 0 && run_ < item_.run_end) {
+        const KvRun r = a_.runs[run_++];
+        list_ = r.page_begin;
+        left_ = r.blocks;
+        at_ = {r.row_begin - item_.row_begin, r.row_end - item_.row_begin, r.block_begin, 0};
+      }
+      tile.page[i] = -1;
+      header[i] = {0, 0, 0, 0};
+      if (left_ == 0) continue;
+      tile.page[i] = list_++;
+      header[i] = at_;
+      ++at_.block;
+      --left_;
       ++tile.count;
-      if (++c.page >= r.blocks) {
-        ++c.run;
-        c.page = 0;
+    }
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i)
+      if (tile.page[i] >= 0) tile.page[i] = a_.pages_list[tile.page[i]];
+  }
+  PREFIX_BODY int flags(const PageHeader (&header)[kPages]) const {
+    int flags = 0;
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      if (header[i].low >= header[i].high) flags |= 1 << i;
+      PREFIX_UNROLL
+      for (int g = 0; g < kHopperGroups; ++g) {
+        const int first = g * kHopperRows;
+        if (header[i].low > first || header[i].high < smaller(first + kHopperRows, item_.rows) ||
+            header[i].block * 32 + 31 > item_.lowest[g])
+          flags |= HopperFlags::partial(g);
       }
     }
+    return flags;
+  }
+  PREFIX_BODY const unsigned char* page_of(int page) const {
+    return a_.pages.layer + page * a_.pages.page_stride + head_offset_;
   }
 
-  PREFIX_BODY void load_keys(Cursor& cursor, int tile) {
+  PREFIX_BODY void load_keys(Tile& pages, int tile) {
     const int stage = tile % Shared::kStages;
-    Tile pages;
-    next(cursor, pages);  // what loads it takes, before the wait
+    PageHeader header[kPages];
+    look_up(pages, header);  // what loads it takes, before the wait
+    header[0].flags = flags(header);
     p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
     PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) p_.set(Shared::header(tile) + i * 16, pages.header[i]);
+    for (int i = 0; i < kPages; ++i) p_.set(Shared::header(tile) + i * 16, header[i]);
     p_.expect(key_full(stage), pages.count * Shared::kBlock);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i) {
-      if (!pages.keys[i]) continue;
+      if (pages.page[i] < 0) continue;
       PREFIX_UNROLL
       for (int s = 0; s < Shared::kStrips; ++s)
         p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
-                pages.keys[i] + s * Shared::kPageStrip, Shared::kPageStrip, key_full(stage));
+                page_of(pages.page[i]) + s * Shared::kPageStrip, Shared::kPageStrip,
+                key_full(stage));
     }
   }
 
-  PREFIX_BODY void load_values(Cursor& cursor, int tile) {
+  PREFIX_BODY void load_values(const Tile& pages, int tile) {
     const int stage = tile % Shared::kStages;
-    Tile pages;
-    next(cursor, pages);
     p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
     p_.expect(value_full(stage), pages.count * Shared::kBlock);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i)
-      if (pages.keys[i])
-        p_.copy(Shared::values(stage) + i * Shared::kBlock, pages.keys[i] + Shared::kBlock,
+      if (pages.page[i] >= 0)
+        p_.copy(Shared::values(stage) + i * Shared::kBlock, page_of(pages.page[i]) + Shared::kBlock,
                 Shared::kBlock, value_full(stage));
   }
 
   Producer& p_;
   const AttentionKernelArgs& a_;
   const WorkItem item_;
-  const int head_;
+  const int64_t head_offset_;
+  // The run that the next page is of.
+  int run_;          // behind it
+  int list_ = 0;     // where the page's number is
+  int left_ = 0;     // pages
+  PageHeader at_{};  // of the page
 };
 
 // A warpgroup with 64 rows of the item.
@@ -213,11 +247,11 @@ class HopperConsumer {
         scores_(group),
         output_(group),
         weights_(group),
-        sums_(group),
-        lowest_(0) {}
+        sums_(group) {}
 
   // As that of the producer.
-  PREFIX_BODY int run(const int begin) {
+  PREFIX_BODY int run(int begin) {
+    begin = group_.uniform(begin);
     const int end = begin + (item_.pages + Shared::kPages - 1) / Shared::kPages;
     if (first_ >= item_.rows) {
       for (int tile = begin; tile < end; ++tile) skip(tile);
@@ -295,15 +329,27 @@ class HopperConsumer {
 
   // All on their way before the first is stored; meanwhile the positions come. A thread has pieces of
   // one column, of rows that are a multiple of eight apart: the swizzle is the same for all of them.
+  // Rows that are not there are the last one, and come to nothing: they have no position.
   PREFIX_BODY void load_queries(PerThread<Pieces>& pieces) {
     const auto* const q = static_cast<const uint16_t*>(a_.q);
+    const int tokens = kApart / a_.group_heads, heads = kApart % a_.group_heads;  // so far apart
+    const int last = item_.row_begin + item_.rows - 1;
+    const int64_t last_at = q_offset(item_.rows - 1, a_.ld_q);
     group_.each([&](int t) {
-      const int row = first_ + t / kAcross, column = t % kAcross;
+      int packed = item_.row_begin + first_ + t / kAcross;
+      int token = packed / a_.group_heads, head = packed % a_.group_heads;
       PREFIX_UNROLL
       for (int i = 0; i < kPieces; ++i) {
-        pieces[t].x[i] = {{0, 0, 0, 0}};
-        if (row + i * kApart < item_.rows)
-          pieces[t].x[i] = load16(q + q_offset(row + i * kApart, a_.ld_q) + column * 8);
+        const int64_t at =
+            token * a_.ld_q + static_cast<int64_t>(head_ * a_.group_heads + head) * D;
+        pieces[t].x[i] = load16(q + (packed > last ? last_at : at) + t % kAcross * 8);
+        packed += kApart;
+        token += tokens;
+        head += heads;
+        if (head >= a_.group_heads) {
+          head -= a_.group_heads;
+          ++token;
+        }
       }
     });
   }
@@ -321,7 +367,6 @@ class HopperConsumer {
   }
 
   PREFIX_BODY void start() {
-    PerThread<int> low(group_);
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
         Output& o = output_.of(warp)[lane];
@@ -334,13 +379,7 @@ class HopperConsumer {
           s.l[j] = 0;
           s.position[j] = position_of(row_of(warp, lane, j));
         }
-        // Every warp looks at all rows of the group.
-        const int a = position_of(first_ + lane);
-        const int b = position_of(first_ + 32 + lane);
-        low.of(warp)[lane] = smaller(a < 0 ? INT32_MAX : a, b < 0 ? INT32_MAX : b);
       });
-      warp.min(low.of(warp));
-      lowest_ = low.of(warp)[0];
     });
   }
   PREFIX_BODY int position_of(int row) const {
@@ -349,42 +388,34 @@ class HopperConsumer {
 
   // S = Q K^T of a stage: [64 rows][128 keys].
   PREFIX_BODY void multiply_keys(int stage) {
+    const int queries = Shared::queries(0) / 16 + group_.index() * (Shared::kQueries / 16);
+    const int keys = Shared::keys(0) / 16 + stage * (Shared::kTile / 16);
     PREFIX_UNROLL
     for (int k = 0; k < D / 16; ++k) {
       const int column = k % 4 * 32;  // bytes inside the strip
       group_.multiply_shared(
-          scores_,
-          matrix(Shared::queries(group_.index()) + k / 4 * kHopperRows * 128 + column, 16, 1024),
-          matrix(Shared::keys(stage) + k / 4 * Shared::kKeyStrip + column, 16, 1024), k > 0);
+          scores_, matrix(queries + (k / 4 * kHopperRows * 128 + column) / 16, 16, 1024),
+          matrix(keys + (k / 4 * Shared::kKeyStrip + column) / 16, 16, 1024), k > 0);
     }
   }
 
   // O += P V of a stage. Bit i of `missing`: the tile has no page i; its weights are 0, which need
   // some values that are finite.
   PREFIX_BODY void multiply_values(int stage, int missing) {
+    const int values = Shared::values(0) / 16 + stage * (Shared::kTile / 16);
     PREFIX_UNROLL
     for (int k = 0; k < kSteps; ++k) {
       const int page = (missing >> k / 2 & 1) != 0 ? 0 : k / 2;
-      group_.multiply_weights(
-          output_, weights_, k,
-          matrix(Shared::values(stage) + page * Shared::kBlock + k % 2 * 16 * 128,
-                 Shared::kPageStrip, 1024));
+      group_.multiply_weights(output_, weights_, k,
+                              matrix(values + page * (Shared::kBlock / 16) + k % 2 * 16 * 128 / 16,
+                                     Shared::kPageStrip, 1024));
     }
   }
 
   // S -> 2^(S - m) in place, moves m and l. Returns the pages that the tile does not have.
   PREFIX_BODY int softmax(int tile) {
-    const int end = smaller(first_ + kHopperRows, item_.rows);
-    PageHeader header[Shared::kPages];
-    int partial = 0, missing = 0;  // bits of pages
-    PREFIX_UNROLL
-    for (int i = 0; i < Shared::kPages; ++i) {
-      header[i] = group_.template read<PageHeader>(Shared::header(tile) + i * 16);
-      if (header[i].low >= header[i].high) missing |= 1 << i;
-      if (header[i].low > first_ || header[i].high < end || header[i].block * 32 + 31 > lowest_)
-        partial |= 1 << i;
-    }
-    if (partial != 0) mask(header);
+    const int flags = group_.uniform(group_.template read<PageHeader>(Shared::header(tile)).flags);
+    if ((flags & HopperFlags::partial(group_.index())) != 0) mask(tile);
     group_.each_warp([&](Warp& warp) {
       Local<float> top[2];
       Local<Sums>& sums = sums_.of(warp);
@@ -431,10 +462,14 @@ class HopperConsumer {
         }
       });
     });
-    return missing;
+    return flags & HopperFlags::kMissing;
   }
 
-  PREFIX_BODY void mask(const PageHeader (&header)[Shared::kPages]) {
+  PREFIX_BODY void mask(int tile) {
+    PageHeader header[Shared::kPages];
+    PREFIX_UNROLL
+    for (int i = 0; i < Shared::kPages; ++i)
+      header[i] = group_.template read<PageHeader>(Shared::header(tile) + i * 16);
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
         Scores& s = scores_.of(warp)[lane];
@@ -541,7 +576,6 @@ class HopperConsumer {
   PerThread<Output> output_;
   PerThread<Weights> weights_;
   PerThread<Sums> sums_;
-  int lowest_;  // position of a row of the group
 };
 
 // Calls f(item, kv head) for those of one block: it takes each as many-th, there and back, so that

@@ -14,6 +14,7 @@
 //   group.fence_async()              what this thread has stored is there for products
 //   group.fence()                    registers are ready for products
 //   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()
+//   group.uniform(x)                 x, which is the same in all threads, and known to be
 //   warp.multiply_together<tiles, steps, transposed>(add, d, a, b)
 //                                    a warp's part of products of four warps, until they are done:
 //                                    d(tile, lane) (+)= sum over k of a(k, lane) times b(k), a matrix
@@ -40,8 +41,9 @@ namespace prefix::ops::gpu {
 //   eight
 //             rows of K to the next eight, `lead` from 64 elements of N to the next
 //
-// `at` is the offset of the first element, inside its atom too; the swizzle applies to the address
-// that comes out.
+// `at` is the offset of the first element, inside its atom too, in pieces of 16 bytes as the descriptor
+// has it: then what is known to the compiler is one addition. The swizzle applies to the address that
+// comes out.
 struct Matrix64 {
   uint32_t at;
   uint32_t lead, stride;
@@ -49,11 +51,12 @@ struct Matrix64 {
 PREFIX_BODY constexpr Matrix64 matrix(int at, int lead, int stride) {
   return {static_cast<uint32_t>(at), static_cast<uint32_t>(lead), static_cast<uint32_t>(stride)};
 }
-// The descriptor; `base` is the address of the shared memory.
+// The descriptor; `base` is the address of the shared memory. In a cluster it says which block, too, above
+// the 18 bits that count.
 PREFIX_BODY constexpr uint64_t descriptor(const Matrix64& m, uint32_t base) {
-  return static_cast<uint64_t>((base + m.at) >> 4) |  // 14 bits: below 256 KB
-         static_cast<uint64_t>(m.lead >> 4 & 0x3fff) << 16 |
-         static_cast<uint64_t>(m.stride >> 4 & 0x3fff) << 32 | uint64_t{1} << 62;
+  const uint32_t low = ((base & 0x3ffff) >> 4) + m.at + (m.lead >> 4 << 16);
+  const uint32_t high = m.stride >> 4 | uint32_t{1} << 30;
+  return static_cast<uint64_t>(high) << 32 | low;
 }
 
 }  // namespace prefix::ops::gpu

@@ -80,6 +80,7 @@ class EmulatedHopper {
     Group(EmulatedHopper& block, int index) : block_(block), index_(index) {
       for (int w = 0; w < 4; ++w) actors_.push_back(warp_actor(index, w));
     }
+    static int uniform(int x) { return x; }
     int index() const { return index_; }
     template <class F>
     void each(const F& f) {

@@ -164,6 +164,16 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   EXPECT_EQ(producer.copied, want);
 }
 
+// In a cluster addresses of shared memory say which block, too.
+TEST(HopperLaunch, DescriptorsHaveTheAddressInsideTheBlock) {
+  const gpu::Matrix64 m = gpu::matrix(0x1200 / 16, 4096, 1024);
+  const uint64_t inside = gpu::descriptor(m, 0x400);
+  EXPECT_EQ(inside, 0x1600u >> 4 | uint64_t{4096 >> 4} << 16 | uint64_t{1024 >> 4} << 32 |
+                        uint64_t{1} << 62);
+  for (uint32_t block = 1; block < gpu::kMaxCluster; ++block)
+    EXPECT_EQ(gpu::descriptor(m, block << 24 | 0x400), inside);
+}
+
 // Plans of small steps are filled up with such items.
 TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;

@@ -51,19 +51,28 @@ bool MmaAttention::plan(const StepAttention& step) {
   shape.max_partials = max_partials_;
   plan_attention(*step.plan, step.positions, shape, schedule_);
   step_ = step.plan;
-  small_ = step.small;
   if (step.small) pad();
   wide_.clear();
   wide_ends_.clear();
-  if (wide_kernel_ != Kernel::kCount) list_wide();
+  if (wide_kernel_ != Kernel::kCount) list_wide(step);
   return true;
 }
 
 // Those with most pages first: the blocks of threads deal them out among themselves.
-void MmaAttention::list_wide() {
-  for (WorkItem& item : schedule_.items)
+void MmaAttention::list_wide(const StepAttention& step) {
+  for (WorkItem& item : schedule_.items) {
     for (int32_t i = item.run_begin; i < item.run_end; ++i)
       item.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
+    for (int32_t group = 0; group < kHopperGroups; ++group) {
+      const int32_t begin = group * kHopperRows;
+      const int32_t end = std::min(begin + kHopperRows, item.rows);
+      item.lowest[group] = INT32_MAX;
+      for (int32_t row = begin; row < end; ++row)
+        item.lowest[group] = std::min(
+            item.lowest[group],
+            step.positions[static_cast<size_t>((item.row_begin + row) / step.group_heads())]);
+    }
+  }
   int32_t begin = 0;
   for (const LaunchRange& range : schedule_.launches) {
     const auto first = static_cast<int64_t>(wide_.size());
@@ -73,7 +82,7 @@ void MmaAttention::list_wide() {
     std::stable_sort(wide_.begin() + first, wide_.end(),
                      [items](int32_t a, int32_t b) { return items[a].pages > items[b].pages; });
     const auto count = static_cast<int64_t>(wide_.size()) - first;
-    if (small_) wide_.resize(static_cast<size_t>(first + padded_items(count)), -1);
+    if (step.small) wide_.resize(static_cast<size_t>(first + padded_items(count)), -1);
     wide_ends_.push_back(static_cast<int32_t>(wide_.size()));
     begin = range.item_end;
   }

@@ -92,7 +92,7 @@ class MmaAttention final : public AttentionPath {
   void pad();
   void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
-  void list_wide();
+  void list_wide(const StepAttention& step);
 
   const Properties& properties_;
   const Options options_;
@@ -105,7 +105,6 @@ class MmaAttention final : public AttentionPath {
   // Numbers of wide items inside their launch, those of all launches one after the other.
   std::vector<int32_t> wide_;
   std::vector<int32_t> wide_ends_;  // of each launch
-  bool small_ = false;
   const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
   Staged<int32_t> staged_wide_;

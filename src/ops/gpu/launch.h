@@ -191,9 +191,11 @@ struct WorkItem {
   int32_t run_begin, run_end;      // runs that may have pages for it
   int32_t block_begin, block_end;  // positions it walks, in pages
   int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
-  int32_t pages;                   // of its runs
-  int32_t partial;                 // first row of its partial states; -1: it writes the result
-  int32_t group;                   // of items that are merged together; -1: none
+  // Of wide items, for kAttentionHopper:
+  int32_t pages;      // of its runs
+  int32_t lowest[2];  // position of the first 64 packed rows, and of the others
+  int32_t partial;    // first row of its partial states; -1: it writes the result
+  int32_t group;      // of items that are merged together; -1: none
 };
 struct ReductionGroup {
   int32_t row_begin, rows;       // packed rows of the result
