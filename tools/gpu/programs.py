@@ -38,18 +38,21 @@ class Program:
 
 
 REAL = {"PREFIX_TEST_REAL_GPU": "1"}
-# The tests of the golden models are many: so many programs share out those of one way of attention.
-SHARDS = 4
+SHARDS = 4  # of programs that take long: each does a part of their tests
+
+
+def parts(name: str, what: str, on_gpu: str, variant: str = "", environment: dict | None = None, **other) -> list[Program]:
+    return [Program(name, f"{what}, part {i + 1}", on_gpu, variant=f"{variant}{'-' * bool(variant)}{i + 1}",
+                    environment={**(environment or {}), "GTEST_TOTAL_SHARDS": str(SHARDS), "GTEST_SHARD_INDEX": str(i)},
+                    **other) for i in range(SHARDS)]
 
 
 def golden(way: str) -> list[Program]:
     """By cuda_attention=`way`, where "" is `invariant`, which has a way of its own and does f32 as well."""
-    return [Program("kernels_golden_test", f"golden models, {'cuda_attention=' * bool(way)}{way or 'invariant'}, part {shard + 1}",
-                    r".", may_skip_because=r'such models run on device "cpu" only',
-                    arguments=("--gtest_filter=*Bf16*" if way else "--gtest_filter=*",),
-                    environment={**REAL, "GTEST_TOTAL_SHARDS": str(SHARDS), "GTEST_SHARD_INDEX": str(shard),
-                                 **({"PREFIX_TEST_CUDA_ATTENTION": way} if way else {})},
-                    variant=f"{way or 'invariant'}-{shard + 1}") for shard in range(SHARDS)]
+    return parts("kernels_golden_test", f"golden models, {'cuda_attention=' * bool(way)}{way or 'invariant'}", r".",
+                 way or "invariant", {**REAL, **({"PREFIX_TEST_CUDA_ATTENTION": way} if way else {})},
+                 may_skip_because=r'such models run on device "cpu" only',
+                 arguments=("--gtest_filter=*Bf16*" if way else "--gtest_filter=*",))
 
 
 PROGRAMS = [
@@ -61,7 +64,7 @@ PROGRAMS = [
             arguments=("--gtest_filter=*cuda_bf16*",)),
     Program("kernels_decode_test", "attention of small steps by clusters against float64 (capability 9.0)", r"cuda_bf16",
             arguments=("--gtest_filter=*cuda_bf16*",)),
-    Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_"),
+    *parts("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_"),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
     # Every way of attention, the default among them.
     *(program for way in ("", "auto", "mma") for program in golden(way)),

@@ -111,9 +111,10 @@ def products(run: Run) -> None:
     run.peers(["linear"] if any(line.get("peer") == "matmul" for line in run.report.peers) else ["rates", "linear"], 45)
 
 
-def cascade(run: Run) -> None:
-    """Beside line 4 and 5, where FlashInfer is: no bar is about it."""
+def others(run: Run) -> None:
+    """Beside lines 4 to 6, where they are: no bar is about them."""
     run.peers(["flashinfer"], 100)
+    run.peers(["generate"], 75)
 
 
 def engine(run: Run) -> None:
@@ -121,7 +122,6 @@ def engine(run: Run) -> None:
         problem = run.bench(["--engine", model], seconds)
         if problem:
             run.report.bench.append({"bench": "engine", "model": model, "not_run": problem})
-    run.peers(["generate"], 75)
 
 
 # The kernels that have to win, then those that they have to beat.
@@ -151,7 +151,7 @@ def profile(run: Run) -> None:
             run.report.notes.append(f"{what} not run: {ended.reason()}")
 
 
-STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products, "cascade": cascade,
+STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products, "others": others,
           "memcheck": sanitize("memcheck"), "racecheck": sanitize("racecheck"), "profile": profile}
 
 
