@@ -4,10 +4,10 @@
 //   a block     producer     page, page, page ...     one bulk copy each: K and V lie together
 //                  │ full             ▲ empty          a ring of 12 slots, mbarriers
 //                  ▼                  │
-//   warp 0..7   row tile = warp % tiles; the plan says which warps take a page: one of a row tile
+//   warp 0..7   row tile = warp % tiles; the plan says which warps take a page: one of each row tile
 //               (body/attention_warp.h), or four together whose products are one (wgmma), rows 0..63
-//               or 64..127 of the block. A block of 64 rows or fewer has them in both groups of
-//               four, which take such pages in turn
+//               or 64..127 of the block. A block of 33 to 64 rows has them in both groups of four,
+//               which take such pages in turn
 //
 //   then        [ states of the warps ] ──> [ state of the block ]      shared memory
 //                                             │ cluster barrier

@@ -40,13 +40,12 @@ class Takers {
       const int32_t first = std::max(low - group * kDecodeGroupRows, 0) / kTileRows;
       const int32_t last =
           (std::min(high - group * kDecodeGroupRows, kDecodeGroupRows) - 1) / kTileRows;
-      if (first > last) continue;
-      if (first < last) {
+      if (first < last && tiles_ >= 4) {
         warps |= decode_group(group + group_turns_[static_cast<size_t>(group)]++ % sharing_);
-      } else {
-        const int32_t tile = 4 * group + first;
-        warps |= 1 << (tile + tile_turns_[static_cast<size_t>(tile)]++ % sharing_ * tiles_);
+        continue;
       }
+      for (int32_t tile = 4 * group + first; tile <= 4 * group + last; ++tile)
+        warps |= 1 << (tile + tile_turns_[static_cast<size_t>(tile)]++ % sharing_ * tiles_);
     }
     return warps;
   }

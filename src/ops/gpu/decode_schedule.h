@@ -9,7 +9,8 @@
 //   split 1   1 1 1  a c d f ...      cluster and merge what they have, through shared memory
 //   ...
 //
-// A page of one row tile is taken by one warp, another by four warps together.
+// A page of one row tile is taken by one warp, that of several by four warps together where there are more
+// than two row tiles.
 //
 // Nothing is left in global memory, and no block waits for another cluster. Each split gets the
 // same number of pages, +-1; first those that several row tiles (16 rows) read, then the others,
