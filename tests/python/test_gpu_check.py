@@ -568,6 +568,13 @@ class ClockTest(unittest.TestCase):
         self.assertEqual(figures.json_lines('x\n{"a": 1}\n{"a": \n[1]\n{"b": 2}'), [{"a": 1}, {"b": 2}])
 
 
+class TableTest(unittest.TestCase):
+    def test_the_table_is_that_of_the_figures(self) -> None:
+        table = [sys.executable, ROOT / "tools" / "gpu_table"]
+        self.assertEqual(subprocess.run([*table, "--check"], check=False).returncode, 0)
+        self.assertEqual(subprocess.run([*table, "all"], capture_output=True, check=False).returncode, 2)
+
+
 class MachineTest(unittest.TestCase):
     def test_models_that_came_out_otherwise(self) -> None:
         text = "make_models: hash differs: 3ab  granite-base.gguf\nmake_models: hash differs: 77  gemma-base/model.safetensors\n"

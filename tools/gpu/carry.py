@@ -2,7 +2,6 @@
 
     include/, lib/, cmake/   nlohmann-json and GoogleTest, as CMake packages with relative paths
     python/                  the gguf package: with it and numpy the tiny models are written there
-    golden-models/           those of them that are no GGUF files, should that not work
 """
 
 import shutil
@@ -59,19 +58,12 @@ def copy_headers_and_libraries() -> str:
     return ""
 
 
-def copy_models() -> None:
-    """The second best: files that make_models.py can write there travel only where they are small."""
-    ignore = shutil.ignore_patterns("__pycache__")
+def copy_package() -> None:
     package = next((ROOT / "build" / "venv-models").glob("lib/python3*/site-packages/gguf"), None)
     if package:
-        shutil.copytree(package, CARRY / "python" / "gguf", ignore=ignore)
+        shutil.copytree(package, CARRY / "python" / "gguf", ignore=shutil.ignore_patterns("__pycache__"))
     else:
-        print("gpu_check: no gguf package in build/venv-models (make test puts it there): GGUF models stay out")
-    models = ROOT / "build" / "golden-models"
-    if models.exists():
-        shutil.copytree(models, CARRY / "golden-models", ignore=shutil.ignore_patterns("*.gguf"))
-    else:
-        print("gpu_check: no build/golden-models (make test writes them)")
+        print("gpu_check: no gguf package in build/venv-models (make test puts it there): no golden models then")
 
 
 def prepare() -> int:
@@ -81,7 +73,7 @@ def prepare() -> int:
     if problem:
         print(f"gpu_check: {problem}", file=sys.stderr)
         return 1
-    copy_models()
+    copy_package()
     tracked = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True).stdout.split("\0")
     carried = bytes_of(CARRY.rglob("*"))
     whole = carried + bytes_of(ROOT / name for name in tracked if name)

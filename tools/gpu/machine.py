@@ -128,9 +128,8 @@ def golden_models(clock: Clock) -> tuple[list[str], str]:
     if ended.good or differing:
         return missing_models(folder), "their hashes differ"
     why = f"make_models.py {ended.reason()}"
-    for brought in (ROOT / "build" / "golden-models", CARRY / "golden-models"):
-        if brought.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.symlink_to(brought)
-            break
+    brought = ROOT / "build" / "golden-models"
+    if brought.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.symlink_to(brought)
     return missing_models(folder), why
