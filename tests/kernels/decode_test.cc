@@ -35,6 +35,23 @@ constexpr double kBound = 3e-3;
 
 // --- the plan ------------------------------------------------------------------------------------
 
+// Warps with the same rows take about as many pages of a split: alone, and in groups.
+void expect_turns(std::span<const DecodePage> pages, int32_t tiles) {
+  int32_t alone[gpu::kDecodeWarps] = {}, together[gpu::kDecodeWarps] = {};
+  for (const DecodePage& page : pages)
+    for (int32_t warp = 0; warp < gpu::kDecodeWarps; ++warp) {
+      const int32_t group = gpu::decode_group(warp / 4);
+      if ((page.warps & group) == group)
+        ++together[warp];
+      else if ((page.warps >> warp & 1) != 0)
+        ++alone[warp];
+    }
+  for (int32_t warp = tiles; warp < gpu::kDecodeWarps; ++warp) {
+    EXPECT_LE(std::abs(alone[warp] - alone[warp % tiles]), 1);
+    EXPECT_LE(std::abs(together[warp] - together[warp % tiles]), 1);
+  }
+}
+
 // Each row that a page belongs to has one warp that takes it: alone, where no other row tile of its
 // group is concerned or there are only two, and with the rest of its group else.
 void expect_takers(const DecodePage& page, int32_t rows) {
@@ -101,6 +118,10 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
       next_page = split.page_end;
       const int32_t fewer = first.page_end - first.page_begin - (split.page_end - split.page_begin);
       EXPECT_TRUE(fewer == 0 || fewer == 1);
+      expect_turns(std::span(plan.pages)
+                       .subspan(static_cast<size_t>(split.page_begin),
+                                static_cast<size_t>(split.page_end - split.page_begin)),
+                   gpu::decode_tiles(split.rows));
       for (int32_t p = split.page_begin; p < split.page_end; ++p) {
         const DecodePage& page = plan.pages[static_cast<size_t>(p)];
         EXPECT_LT(page.low, page.high);

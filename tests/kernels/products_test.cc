@@ -122,6 +122,18 @@ TEST_P(GpuProducts, EveryNumberOfRowsAgreesWithTheSlowKernel) {
   }
 }
 
+// A vocabulary of any size is multiplied with the rows of zeros behind it: few algorithms take an odd
+// number of columns, and perhaps none with `invariant`.
+TEST_P(GpuProducts, ColumnsAreWholePanels) {
+  const Shape s{75, 64};
+  const int64_t rows = 3, ld = device_->act_ld(s.k);
+  const DeviceArray data = elements(*device_, whole_panels(s.n) * s.k, 55);
+  const DeviceArray x = elements(*device_, rows * ld, 56);
+  const DeviceArray y = results(*device_, s, rows);  // NaN
+  device_->linear(matrix(s, data), nullptr, {x.data(), ld}, rows, y.floats(), ld_y(s), false);
+  for (const float value : y.values(DType::kF32)) ASSERT_TRUE(std::isfinite(value));
+}
+
 TEST_P(GpuProducts, InvariantBitsDoNotDependOnTheNumberOfRows) {
   const auto device = make(true);
   for (const Shape& s : shapes()) {
