@@ -46,8 +46,8 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
   w.step += room(rows, sizeof(KvSlot)) + room(rows, sizeof(PageCopy));
   w.step += room(kMaxCleared, sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
-  w.step += room(items, sizeof(WorkItem)) + room(runs, sizeof(KvRun)) +
-            room(windows, sizeof(ReductionGroup));
+  w.step += room(items, sizeof(WorkItem)) + room(items, sizeof(int32_t)) +  // numbers of wide ones
+            room(runs, sizeof(KvRun)) + room(windows, sizeof(ReductionGroup));
   w.step += room(2 * int64_t{processors_}, sizeof(DecodeSplit)) +
             room(std::min(int64_t{kMaxDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
