@@ -155,7 +155,7 @@ class EmulatedHopper {
         for (int row = 0; row < n; ++row)
           for (int k = 0; k < 16; k += 8) reads(p, w, b.k_major(row, k));
       }
-      p.compute = [this, a, b, n](float(&left)[64][16], float(&right)[16][256]) {
+      p.compute = [this, a, b](float(&left)[64][16], float(&right)[16][256]) {
         for (int row = 0; row < 64; ++row)
           for (int k = 0; k < 16; ++k) left[row][k] = value(a.k_major(row, k));
         for (int row = 0; row < n; ++row)
@@ -174,7 +174,7 @@ class EmulatedHopper {
           for (int column = 0; column < n; column += 8) reads(p, w, b.mn_major(column, k));
       std::vector<FragmentA> before(128);
       for (int t = 0; t < 128; ++t) before[static_cast<size_t>(t)] = a[t].x[step];
-      p.compute = [this, &a, before, step, b, n](float(&left)[64][16], float(&right)[16][256]) {
+      p.compute = [this, &a, before, step, b](float(&left)[64][16], float(&right)[16][256]) {
         for (int t = 0; t < 128; ++t) {
           const FragmentA& x = before[static_cast<size_t>(t)];
           if (std::memcmp(&x, &a[t].x[step], sizeof x) != 0)

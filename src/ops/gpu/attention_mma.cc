@@ -2,6 +2,7 @@
 // there are (kernels/body/attention_hopper.h): then two launches a layer, the second for narrow
 // items and for merging.
 #include <algorithm>
+#include <utility>
 
 #include "ops/gpu/attention_path.h"
 #include "ops/gpu/step_graph.h"
@@ -79,8 +80,9 @@ void MmaAttention::list_wide(const StepAttention& step) {
     const WorkItem* const items = schedule_.items.data() + begin;
     for (int32_t i = 0; i < range.item_end - begin; ++i)
       if (!items[i].narrow && items[i].rows > 0) wide_.push_back(i);
-    std::stable_sort(wide_.begin() + first, wide_.end(),
-                     [items](int32_t a, int32_t b) { return items[a].pages > items[b].pages; });
+    std::sort(wide_.begin() + first, wide_.end(), [items](int32_t a, int32_t b) {
+      return std::pair(-items[a].pages, a) < std::pair(-items[b].pages, b);
+    });
     const auto count = static_cast<int64_t>(wide_.size()) - first;
     if (step.small) wide_.resize(static_cast<size_t>(first + padded_items(count)), -1);
     wide_ends_.push_back(static_cast<int32_t>(wide_.size()));

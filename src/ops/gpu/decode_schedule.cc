@@ -23,8 +23,8 @@ struct Cut {
 
   // A page takes twice as long where both groups of warps take it.
   int64_t cost() const {
-    const int64_t pages = tiles > decode_tiles(kDecodeGroupRows) ? 2 * longest : longest;
-    return 2 * pages + (cluster > 1 ? kFoldHalfPages * tiles : 0);
+    const int64_t taken = tiles > decode_tiles(kDecodeGroupRows) ? 2 * longest : longest;
+    return 2 * taken + (cluster > 1 ? kFoldHalfPages * tiles : 0);
   }
 };
 
