@@ -24,6 +24,7 @@ using testing_support::ManualClock;
 using testing_support::OptionList;
 using testing_support::tiny_checkpoint;
 using testing_support::TinyCheckpoint;
+using testing_support::token_comes;
 
 RequestSpec logits(std::vector<int32_t> tokens) {
   RequestSpec spec;
@@ -293,8 +294,7 @@ TEST(Engine, ADeadlineEndsARequest) {
   endless.sampling.ignore_eos = true;
   endless.deadline_ms = 5;
   const auto job = engine->submit({endless, logits({1})});
-  while (job->next_event(-1)->kind != Event::kToken) {
-  }
+  ASSERT_TRUE(token_comes(*job));
   clock.advance(std::chrono::milliseconds(6));
   job->wait(-1);
   EXPECT_EQ(job->result(0).status, Code::kDeadline) << job->result(0).message;

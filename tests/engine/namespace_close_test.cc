@@ -121,8 +121,7 @@ TEST(NamespaceClose, WhatARequestUsesGoesWithTheLast) {
   const int32_t ns = engine->open_namespace("tenant");
   run_all(*engine, {logits_of(text(9), ns)});
   const auto job = engine->submit({generation(1, 3000, ns), generation(2, 3000, ns)});
-  while (job->next_event(-1)->kind != Event::kToken) {
-  }
+  ASSERT_TRUE(token_comes(*job));
   EXPECT_EQ(engine->close_namespace(ns), 80) << "of the one that is over";
   EXPECT_GT(engine->stats().tree_tokens, 0);
   EXPECT_NE(engine->tree_json().find("tenant"), std::string::npos);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -61,6 +62,13 @@ inline Options make_options(OptionList list) {
 inline std::shared_ptr<Engine> make_engine(const TinyCheckpoint& checkpoint, OptionList list = {},
                                            Now now = Clock::now) {
   return Engine::create(checkpoint.path(), make_options(list), nullptr, std::move(now));
+}
+
+// Whether a token comes before the job is over.
+inline bool token_comes(Job& job) {
+  while (const std::optional<Event> event = job.next_event(-1))
+    if (event->kind == Event::kToken) return true;
+  return false;
 }
 
 }  // namespace prefix::testing_support
