@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from fnmatch import fnmatchcase
 from pathlib import Path
 from unittest import mock
@@ -384,6 +384,17 @@ class WholeRunTest(unittest.TestCase):
         self.assertEqual(self.states(whole), {2: NOT_RUN, 3: NOT_RUN, 4: NOT_RUN, 5: NOT_RUN, 6: NOT_RUN, 7: MET})
         self.assertIn("--only left out", text)
         self.assertNotIn("kernels_rows_test", self.started)
+
+    def test_preparing(self) -> None:
+        for target, gathered, built, code, asked in (("", 0, ("", ""), 0, []), ("90a", 0, ("", ""), 0, ["90a"]),
+                                                     ("90a", 0, ("", "the build failed"), 1, ["90a"]),
+                                                     ("90a", 0, ("no nvcc", "no nvcc"), 1, ["90a"]), ("90a", 1, ("", ""), 1, [])):
+            targets = []
+            with mock.patch.object(GPU_CHECK.carry, "prepare", lambda: gathered), redirect_stdout(io.StringIO()), \
+                    redirect_stderr(io.StringIO()), \
+                    mock.patch.object(machine, "build", lambda clock, seconds, target: targets.append(target) or built):
+                self.assertEqual(GPU_CHECK.main(["--prepare", target] if target else ["--prepare"]), code)
+            self.assertEqual(targets, asked)
 
     def test_wrong_arguments(self) -> None:
         for words in (["--minutes"], ["--minutes", "x"], ["--only", "lunch"], ["--only"], ["all"], ["--minutes", "0"]):

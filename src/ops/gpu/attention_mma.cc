@@ -53,40 +53,44 @@ bool MmaAttention::plan(const StepAttention& step) {
   plan_attention(*step.plan, step.positions, shape, schedule_);
   step_ = step.plan;
   if (step.small) pad();
-  wide_.clear();
-  wide_ends_.clear();
   if (wide_kernel_ != Kernel::kCount) list_wide(step);
   return true;
 }
 
 // Those with most pages first: the blocks of threads deal them out among themselves.
 void MmaAttention::list_wide(const StepAttention& step) {
-  for (WorkItem& item : schedule_.items) {
-    for (int32_t i = item.run_begin; i < item.run_end; ++i)
-      item.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
-    for (int32_t group = 0; group < kHopperGroups; ++group) {
-      const int32_t begin = group * kHopperRows;
-      const int32_t end = std::min(begin + kHopperRows, item.rows);
-      item.lowest[group] = INT32_MAX;
-      for (int32_t row = begin; row < end; ++row)
-        item.lowest[group] = std::min(
-            item.lowest[group],
-            step.positions[static_cast<size_t>((item.row_begin + row) / step.group_heads())]);
-    }
-  }
+  std::vector<int32_t>& wide = schedule_.wide;
   int32_t begin = 0;
-  for (const LaunchRange& range : schedule_.launches) {
-    const auto first = static_cast<int64_t>(wide_.size());
-    const WorkItem* const items = schedule_.items.data() + begin;
-    for (int32_t i = 0; i < range.item_end - begin; ++i)
-      if (!items[i].narrow && items[i].rows > 0) wide_.push_back(i);
-    std::sort(wide_.begin() + first, wide_.end(), [items](int32_t a, int32_t b) {
+  for (LaunchRange& range : schedule_.launches) {
+    const auto first = static_cast<int64_t>(wide.size());
+    WorkItem* const items = schedule_.items.data() + begin;
+    for (int32_t i = 0; i < range.item_end - begin; ++i) {
+      if (items[i].narrow || items[i].rows == 0) continue;
+      describe(step, items[i]);
+      wide.push_back(i);
+    }
+    std::sort(wide.begin() + first, wide.end(), [items](int32_t a, int32_t b) {
       return std::pair(-items[a].pages, a) < std::pair(-items[b].pages, b);
     });
-    const auto count = static_cast<int64_t>(wide_.size()) - first;
-    if (step.small) wide_.resize(static_cast<size_t>(first + padded_items(count)), -1);
-    wide_ends_.push_back(static_cast<int32_t>(wide_.size()));
+    const auto count = static_cast<int64_t>(wide.size()) - first;
+    if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), -1);
+    range.wide_end = static_cast<int32_t>(wide.size());
     begin = range.item_end;
+  }
+}
+
+// What the kernel would have to look for.
+void MmaAttention::describe(const StepAttention& step, WorkItem& item) const {
+  for (int32_t i = item.run_begin; i < item.run_end; ++i)
+    item.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
+  for (int32_t group = 0; group < kHopperGroups; ++group) {
+    item.lowest[group] = INT32_MAX;
+    const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
+    if (begin >= end) continue;
+    const auto position = [&](int32_t row) {
+      return step.positions.begin() + (item.row_begin + row) / step.group_heads();
+    };
+    item.lowest[group] = *std::min_element(position(begin), position(end - 1) + 1);
   }
 }
 
@@ -107,7 +111,7 @@ void MmaAttention::place(Staging& staging) {
   items_ = staging.place(std::span<const WorkItem>(schedule_.items));
   runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
   groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
-  staged_wide_ = staging.place(std::span<const int32_t>(wide_));
+  wide_ = staging.place(std::span<const int32_t>(schedule_.wide));
 }
 
 void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
@@ -123,14 +127,9 @@ void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionK
   args.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(schedule_.groups.size() * kv_heads * sizeof(int32_t)));
   LaunchRange begin{0, 0};
-  int32_t wide_begin = 0;
-  for (size_t i = 0; i < schedule_.launches.size(); ++i) {
-    const LaunchRange& end = schedule_.launches[i];
-    if (wide_kernel_ != Kernel::kCount) {
-      args.wide = staging.at(staged_wide_) + wide_begin;
-      args.wide_count = wide_ends_[i] - wide_begin;
-      wide_begin = wide_ends_[i];
-    }
+  for (const LaunchRange& end : schedule_.launches) {
+    args.wide = staging.at(wide_) + begin.wide_end;
+    args.wide_count = end.wide_end - begin.wide_end;
     args.items = staging.at(items_) + begin.item_end;
     args.groups = staging.at(groups_) + begin.group_end;
     args.item_count = end.item_end - begin.item_end;
@@ -148,7 +147,6 @@ void MmaAttention::launch_range(Launcher& launcher, std::span<const WorkItem> it
                                 AttentionKernelArgs args) const {
   const int32_t kv_heads = args.pages.kv_heads;
   if (wide_kernel_ != Kernel::kCount) {
-    args.wide_done = 0;
     args.wide_blocks = std::min(args.wide_count * kv_heads, properties_.processors);
     if (args.wide_blocks > 0) launcher.launch(wide_kernel_, args.wide_blocks, 1, args);
     args.wide_done = 1;

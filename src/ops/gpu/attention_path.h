@@ -93,6 +93,7 @@ class MmaAttention final : public AttentionPath {
   void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
   void list_wide(const StepAttention& step);
+  void describe(const StepAttention& step, WorkItem& item) const;
 
   const Properties& properties_;
   const Options options_;
@@ -102,12 +103,9 @@ class MmaAttention final : public AttentionPath {
   Kernel kernel_ = Kernel::kCount;
   Kernel wide_kernel_ = Kernel::kCount;  // of wide items, if it is another one
   DevicePlan schedule_;
-  // Numbers of wide items inside their launch, those of all launches one after the other.
-  std::vector<int32_t> wide_;
-  std::vector<int32_t> wide_ends_;  // of each launch
   const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
-  Staged<int32_t> staged_wide_;
+  Staged<int32_t> wide_;
   Staged<KvRun> runs_;
   Staged<ReductionGroup> groups_;
   Staged<int32_t> pages_;

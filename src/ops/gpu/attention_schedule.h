@@ -48,6 +48,7 @@ struct AttentionShape {
 // numbers of its own: a plan has more than one launch when its states do not fit at once.
 struct LaunchRange {
   int32_t item_end, group_end;
+  int32_t wide_end = 0;  // of DevicePlan::wide
 };
 
 struct DevicePlan {
@@ -55,6 +56,8 @@ struct DevicePlan {
   std::vector<KvRun> runs;
   std::vector<ReductionGroup> groups;
   std::vector<LaunchRange> launches;
+  // For kAttentionHopper: the numbers of wide items inside their launch.
+  std::vector<int32_t> wide;
   int32_t partials = 0;  // rows of partial states per kv head, of the launch that has most
 
   void clear() {
@@ -62,6 +65,7 @@ struct DevicePlan {
     runs.clear();
     groups.clear();
     launches.clear();
+    wide.clear();
     partials = 0;
   }
 };
