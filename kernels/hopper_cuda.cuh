@@ -187,9 +187,12 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     Warp::Local<T> local_;
   };
 
-  PREFIX_BODY static int uniform(int x) { return __shfl_sync(~0u, x, 0); }
+  // By a reduction, whose result the compiler keeps where it keeps addresses of products.
+  PREFIX_BODY static int uniform(int x) {
+    return static_cast<int>(__reduce_or_sync(~0u, static_cast<unsigned>(x)));
+  }
   // The first group of the block is the producer's.
-  PREFIX_BODY int index() const { return static_cast<int>(threadIdx.x) / 128 - 1; }
+  PREFIX_BODY int index() const { return index_; }
   template <class F>
   PREFIX_BODY void each(const F& f) {
     f(static_cast<int>(threadIdx.x) % 128);
@@ -243,7 +246,15 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     pin(done.own().x);
   }
 
+  template <class T>
+  PREFIX_BODY void settle(PerThread<T>& x) {
+    uint32_t(&words)[sizeof(T) / 4] = reinterpret_cast<uint32_t(&)[sizeof(T) / 4]>(x.own());
+    PREFIX_UNROLL
+    for (uint32_t& word : words) asm volatile("" : "+r"(word));
+  }
+
  private:
+  const int index_ = uniform(static_cast<int>(threadIdx.x) / 128 - 1);
   int groups_ = 1;
 };
 

@@ -78,6 +78,34 @@ struct HopperFlags {
   static constexpr int kMissing = (1 << kHopperPages) - 1;
 };
 
+struct HeadItem : WideItem {
+  int head = 0;  // of keys
+};
+
+// The items of one block of threads, for each kv head: it takes each as many-th, there and back, so
+// that none has the longest of every round.
+class WideItems {
+ public:
+  PREFIX_BODY WideItems(const AttentionKernelArgs& a, int block) : a_(a), block_(block) {}
+
+  // False, and an item without rows, behind the last one. Those that only fill the list up have none
+  // either; they are handed out, since looking would wait for them.
+  PREFIX_BODY bool take(HeadItem& out) {
+    const int at = round_ * a_.wide_blocks + (round_ % 2 != 0 ? a_.wide_blocks - 1 - block_ : block_);
+    ++round_;
+    out.rows = 0;
+    if (at >= a_.wide_count * a_.pages.kv_heads) return false;
+    static_cast<WideItem&>(out) = a_.wide[at / a_.pages.kv_heads];
+    out.head = at % a_.pages.kv_heads;
+    return true;
+  }
+
+ private:
+  const AttentionKernelArgs& a_;
+  const int block_;
+  int round_ = 0;
+};
+
 // Brings the pages of an item: K of a tile before V of the tile before it, in the order in which
 // the groups let go of the stages.
 template <int D, class Producer>
@@ -91,12 +119,12 @@ class HopperProducer {
   };
 
  public:
-  PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a, const WorkItem& item,
-                             int head)
+  PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a,
+                             const HeadItem& item)
       : p_(producer),
         a_(a),
         item_(item),
-        head_offset_(head * 2 * a.pages.block_bytes),
+        head_offset_(item.head * 2 * a.pages.block_bytes),
         run_(item.run_begin) {}
 
   // Tiles are counted from one item to the next: `tile` is the first, the one behind the last is
@@ -190,7 +218,7 @@ class HopperProducer {
 
   Producer& p_;
   const AttentionKernelArgs& a_;
-  const WorkItem item_;
+  const HeadItem item_;
   const int64_t head_offset_;
   // The run that the next page is of.
   int run_;          // behind it
@@ -237,37 +265,49 @@ class HopperConsumer {
   };
 
  public:
-  PREFIX_BODY HopperConsumer(Group& group, const AttentionKernelArgs& a, const WorkItem& item,
-                             int head)
+  PREFIX_BODY HopperConsumer(Group& group, const AttentionKernelArgs& a, int block)
       : group_(group),
         a_(a),
-        item_(item),
-        head_(head),
+        items_(a, block),
         first_(kHopperRows * group.index()),
         scores_(group),
         output_(group),
         weights_(group),
-        sums_(group) {}
+        sums_(group),
+        queries_(group) {}
 
-  // As that of the producer.
-  PREFIX_BODY int run(int begin) {
-    begin = group_.uniform(begin);
-    const int end = begin + (item_.pages + Shared::kPages - 1) / Shared::kPages;
-    if (first_ >= item_.rows) {
-      for (int tile = begin; tile < end; ++tile) skip(tile);
-      return end;
+  // An item's description comes while the one before is walked, its queries while that one ends.
+  PREFIX_BODY void run() {
+    bool more = items_.take(next_);
+    load_queries();
+    for (int tile = 0; more;) {
+      item_ = next_;
+      more = items_.take(next_);
+      const int pages = group_.uniform(item_.pages);
+      const int end = tile + (pages + Shared::kPages - 1) / Shared::kPages;
+      if (first_ < item_.rows) {
+        walk(tile, end);
+      } else {
+        for (int at = tile; at < end; ++at) skip(at);
+        load_queries();
+      }
+      tile = end;
     }
-    PerThread<Pieces> pieces(group_);
-    load_queries(pieces);
+  }
+
+ private:
+  // Tiles [begin, end), at least one.
+  PREFIX_BODY void walk(int begin, int end) {
     start();
-    store_queries(pieces);
+    store_queries();
     group_.wait(key_full(stage_of(begin)), parity_of(begin));
+    int flags = flags_of(begin);
     group_.fence();
     multiply_keys(stage_of(begin));
     group_.commit();
     group_.template wait_products<0>(scores_);
     group_.arrive(key_empty(stage_of(begin)));
-    int missing = softmax(begin);
+    softmax(begin, flags);
     group_.begin_turns(item_.rows > kHopperRows ? 2 : 1);
     for (int tile = begin + 1; tile < end; ++tile) {
       const int stage = stage_of(tile), before = stage_of(tile - 1);
@@ -277,7 +317,9 @@ class HopperConsumer {
       if (tile > begin + 1) group_.arrive(value_empty(stage_of(tile - 2)));
       scale();
       pack();
+      const int missing = flags & HopperFlags::kMissing;
       group_.wait(key_full(stage), parity_of(tile));
+      flags = flags_of(tile);
       group_.take_turn();
       group_.fence();
       multiply_keys(stage);
@@ -289,7 +331,7 @@ class HopperConsumer {
       group_.pass_turn(tile + 1 == end);
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
-      missing = softmax(tile);
+      softmax(tile, flags);
     }
     const int last = end - 1;
     group_.template wait_products<0>(output_);
@@ -298,17 +340,20 @@ class HopperConsumer {
     pack();
     group_.wait(value_full(stage_of(last)), parity_of(last));
     group_.fence();
-    multiply_values(stage_of(last), missing);
+    multiply_values(stage_of(last), flags & HopperFlags::kMissing);
     group_.commit();
+    load_queries();
     group_.template wait_products<0>(output_);
     group_.arrive(value_empty(stage_of(last)));
     write();
-    return end;
   }
 
- private:
-  static PREFIX_BODY int stage_of(int tile) { return tile % Shared::kStages; }
-  static PREFIX_BODY int parity_of(int tile) { return tile / Shared::kStages % 2; }
+  static PREFIX_BODY int stage_of(int tile) {
+    return static_cast<int>(static_cast<unsigned>(tile) % Shared::kStages);
+  }
+  static PREFIX_BODY int parity_of(int tile) {
+    return static_cast<int>(static_cast<unsigned>(tile) / Shared::kStages % 2);
+  }
   // A tile of an item that has no rows for this group.
   PREFIX_BODY void skip(int tile) {
     group_.wait(key_full(stage_of(tile)), parity_of(tile));
@@ -316,10 +361,14 @@ class HopperConsumer {
     group_.wait(value_full(stage_of(tile)), parity_of(tile));
     group_.arrive(value_empty(stage_of(tile)));
   }
+  // Once the keys of the tile are there.
+  PREFIX_BODY int flags_of(int tile) {
+    return group_.uniform(group_.template read<PageHeader>(Shared::header(tile)).flags);
+  }
 
-  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
-    const int packed = item_.row_begin + row;
-    const int head = head_ * a_.group_heads + packed % a_.group_heads;
+  // Of a packed row, in q or the result.
+  PREFIX_BODY int64_t offset_of(const HeadItem& item, int packed, int64_t ld) const {
+    const int head = item.head * a_.group_heads + packed % a_.group_heads;
     return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
   }
   // Of this lane: row g of the warp, or g + 8.
@@ -327,22 +376,23 @@ class HopperConsumer {
     return first_ + warp.index() % 4 * 16 + lane / 4 + 8 * j;
   }
 
-  // All on their way before the first is stored; meanwhile the positions come. A thread has pieces of
-  // one column, of rows that are a multiple of eight apart: the swizzle is the same for all of them.
-  // Rows that are not there are the last one, and come to nothing: they have no position.
-  PREFIX_BODY void load_queries(PerThread<Pieces>& pieces) {
+  // Those of the next item: all on their way before the first is stored. A thread has pieces of one
+  // column, of rows that are a multiple of eight apart: the swizzle is the same for all of them. Rows
+  // that are not there are the last one, and come to nothing: they have no position.
+  PREFIX_BODY void load_queries() {
+    if (next_.rows == 0) return;
     const auto* const q = static_cast<const uint16_t*>(a_.q);
     const int tokens = kApart / a_.group_heads, heads = kApart % a_.group_heads;  // so far apart
-    const int last = item_.row_begin + item_.rows - 1;
-    const int64_t last_at = q_offset(item_.rows - 1, a_.ld_q);
+    const int last = next_.row_begin + next_.rows - 1;
+    const int64_t last_at = offset_of(next_, last, a_.ld_q);
     group_.each([&](int t) {
-      int packed = item_.row_begin + first_ + t / kAcross;
+      int packed = next_.row_begin + first_ + t / kAcross;
       int token = packed / a_.group_heads, head = packed % a_.group_heads;
       PREFIX_UNROLL
       for (int i = 0; i < kPieces; ++i) {
         const int64_t at =
-            token * a_.ld_q + static_cast<int64_t>(head_ * a_.group_heads + head) * D;
-        pieces[t].x[i] = load16(q + (packed > last ? last_at : at) + t % kAcross * 8);
+            token * a_.ld_q + static_cast<int64_t>(next_.head * a_.group_heads + head) * D;
+        queries_[t].x[i] = load16(q + (packed > last ? last_at : at) + t % kAcross * 8);
         packed += kApart;
         token += tokens;
         head += heads;
@@ -353,14 +403,14 @@ class HopperConsumer {
       }
     });
   }
-  PREFIX_BODY void store_queries(PerThread<Pieces>& pieces) {
+  PREFIX_BODY void store_queries() {
     group_.sync();  // those of the item before are not read any more
     group_.each([&](int t) {
       const int row = t / kAcross, column = t % kAcross;
       const int at = Shared::queries(group_.index()) + column / 8 * kHopperRows * 128 + row * 128 +
                      ((column % 8) ^ (row & 7)) * 16;
       PREFIX_UNROLL
-      for (int i = 0; i < kPieces; ++i) group_.set(t, at + i * kApart * 128, pieces[t].x[i]);
+      for (int i = 0; i < kPieces; ++i) group_.set(t, at + i * kApart * 128, queries_[t].x[i]);
     });
     group_.fence_async();
     group_.sync();
@@ -412,9 +462,8 @@ class HopperConsumer {
     }
   }
 
-  // S -> 2^(S - m) in place, moves m and l. Returns the pages that the tile does not have.
-  PREFIX_BODY int softmax(int tile) {
-    const int flags = group_.uniform(group_.template read<PageHeader>(Shared::header(tile)).flags);
+  // S -> 2^(S - m) in place, moves m and l.
+  PREFIX_BODY void softmax(int tile, int flags) {
     if ((flags & HopperFlags::partial(group_.index())) != 0) mask(tile);
     group_.each_warp([&](Warp& warp) {
       Local<float> top[2];
@@ -462,7 +511,6 @@ class HopperConsumer {
         }
       });
     });
-    return flags & HopperFlags::kMissing;
   }
 
   PREFIX_BODY void mask(int tile) {
@@ -525,6 +573,7 @@ class HopperConsumer {
           p.x[k].x[r] = pack_bf16(s.x[8 * k + 2 * r], s.x[8 * k + 2 * r + 1]);
       });
     });
+    group_.settle(weights_);  // not while the turn is ours
   }
 
   PREFIX_BODY void write() {
@@ -544,7 +593,7 @@ class HopperConsumer {
           const float sum = l[j][lane];
           if (item_.partial >= 0) {
             const int64_t state =
-                static_cast<int64_t>(item_.partial + row) * a_.pages.kv_heads + head_;
+                static_cast<int64_t>(item_.partial + row) * a_.pages.kv_heads + item_.head;
             if (lane % 4 == 0) {
               a_.partial_ml[2 * state] = sums_.of(warp)[lane].m[j];
               a_.partial_ml[2 * state + 1] = sum;
@@ -556,7 +605,7 @@ class HopperConsumer {
           } else {
             const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
             uint16_t* const to =
-                static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out) + 2 * (lane % 4);
+                static_cast<uint16_t*>(a_.out) + offset_of(item_, item_.row_begin + row, a_.ld_out) + 2 * (lane % 4);
             PREFIX_UNROLL
             for (int c = 0; c < kColumns; ++c)
               store_whole(to + 8 * c, pack_bf16(o.x[4 * c + 2 * j] * inverse,
@@ -569,27 +618,15 @@ class HopperConsumer {
 
   Group& group_;
   const AttentionKernelArgs& a_;
-  const WorkItem item_;  // a copy: what lies in memory is loaded again behind every wait
-  const int head_;
-  const int first_;  // row of the item
+  WideItems items_;
+  HeadItem item_, next_;  // copies: what lies in memory is loaded again behind every wait
+  const int first_;       // row of the item
   PerThread<Scores> scores_;
   PerThread<Output> output_;
   PerThread<Weights> weights_;
   PerThread<Sums> sums_;
+  PerThread<Pieces> queries_;  // of the next item, until they are stored
 };
-
-// Calls f(item, kv head) for those of one block: it takes each as many-th, there and back, so that
-// none has the longest of every round.
-template <class F>
-PREFIX_BODY void each_wide_item(const AttentionKernelArgs& a, int block, const F& f) {
-  const int count = a.wide_count * a.pages.kv_heads;
-  for (int round = 0; round * a.wide_blocks < count; ++round) {
-    const int at = round * a.wide_blocks + (round % 2 != 0 ? a.wide_blocks - 1 - block : block);
-    if (at >= count) continue;
-    const int number = a.wide[at / a.pages.kv_heads];
-    if (number >= 0) f(a.items[number], at % a.pages.kv_heads);
-  }
-}
 
 template <int D, class Block>
 PREFIX_BODY void attention_hopper(Block& block, const AttentionKernelArgs& a) {
@@ -603,17 +640,17 @@ PREFIX_BODY void attention_hopper(Block& block, const AttentionKernelArgs& a) {
   block.start(
       [&a, x](auto& producer) {
         using Producer = std::remove_reference_t<decltype(producer)>;
-        int tile = 0;
-        each_wide_item(a, x, [&](const WorkItem& item, int head) {
-          tile = HopperProducer<D, Producer>(producer, a, item, head).run(tile);
-        });
+        WideItems items(a, x);
+        HeadItem item, next;
+        bool more = items.take(next);
+        for (int tile = 0; more;) {
+          item = next;
+          more = items.take(next);  // on its way meanwhile
+          if (item.rows > 0) tile = HopperProducer<D, Producer>(producer, a, item).run(tile);
+        }
       },
       [&a, x](auto& group) {
-        using Group = std::remove_reference_t<decltype(group)>;
-        int tile = 0;
-        each_wide_item(a, x, [&](const WorkItem& item, int head) {
-          tile = HopperConsumer<D, Group>(group, a, item, head).run(tile);
-        });
+        HopperConsumer<D, std::remove_reference_t<decltype(group)>>(group, a, x).run();
       });
 }
 

@@ -15,6 +15,7 @@
 //   group.fence()                    registers are ready for products
 //   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()
 //   group.uniform(x)                 x, which is the same in all threads, and known to be
+//   group.settle(x)                  what of x is to be computed, is: not behind the next barrier
 //   warp.multiply_together<tiles, steps, transposed>(add, d, a, b)
 //                                    a warp's part of products of four warps, until they are done:
 //                                    d(tile, lane) (+)= sum over k of a(k, lane) times b(k), a matrix

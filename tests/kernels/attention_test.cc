@@ -167,6 +167,7 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
     shape.warps = pick(rng, 0, 1) ? 4 : 8;
     shape.processors = static_cast<int32_t>(pick(rng, 1, 132));
     shape.invariant = pick(rng, 0, 3) == 0;
+    shape.warpgroups = pick(rng, 0, 1) == 0;
     gpu::DevicePlan plan;
     gpu::plan_attention(step.plan, step.positions, shape, plan);
     std::map<std::pair<int32_t, int32_t>, int32_t> page_of;  // (packed row, block) -> page
@@ -199,6 +200,42 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
     for (int32_t row = 0; row < packed; ++row)
       for (int32_t b = 0; b <= step.positions[static_cast<size_t>(row / 2)] / kPageTokens; ++b)
         EXPECT_TRUE(page_of.count({row, b})) << "row " << row << " block " << b;
+  }
+}
+
+// By warpgroups: merging would take longer than some pages more for all rows of a block.
+TEST(GpuAttentionPlan, AFewNarrowPagesAreDoneWithTheWideOnes) {
+  Rng rng(38);
+  for (const int32_t own : {5, 50}) {  // 16 and 100 packed rows of a leaf: blocks of 128 cut the latter
+    Tree tree = gpu_tree(DType::kBf16, 16, 8, 16, rng);
+    grow_star(tree, 2048, 300, own);
+    std::vector<RowRef> rows;
+    for (int32_t leaf = 1; leaf <= 300; ++leaf)
+      for (int32_t p = 0; p < own; ++p) rows.push_back({leaf, 2048 + p});
+    StepOptions options;
+    options.tile_rows = gpu::kPlanTileRows / 2;
+    options.ragged = false;
+    const Step step = make_step(tree, rows, options, rng);
+    gpu::AttentionShape shape{8, 2, 8, 132, false};
+    for (const bool warpgroups : {false, true}) {
+      shape.warpgroups = warpgroups;
+      gpu::DevicePlan plan;
+      gpu::plan_attention(step.plan, step.positions, shape, plan);
+      const auto narrow = std::ranges::count_if(
+          plan.items, [](const gpu::WorkItem& item) { return item.narrow != 0; });
+      EXPECT_EQ(narrow == 0, warpgroups) << own;
+      EXPECT_EQ(plan.groups.empty(), warpgroups) << own;
+    }
+    // Where each piece is short, none is to become several times as long.
+    shape.processors = 100000;
+    gpu::DevicePlan plan;
+    gpu::plan_attention(step.plan, step.positions, shape, plan);
+    for (const gpu::WorkItem& item : plan.items) {
+      int32_t pages = 0;
+      for (int32_t i = item.run_begin; i < item.run_end; ++i)
+        pages += plan.runs[static_cast<size_t>(i)].blocks;
+      EXPECT_LE(pages, 2 * gpu::kSplitPages) << own;
+    }
   }
 }
 

@@ -81,6 +81,8 @@ class EmulatedHopper {
       for (int w = 0; w < 4; ++w) actors_.push_back(warp_actor(index, w));
     }
     static int uniform(int x) { return x; }
+    template <class T>
+    void settle(PerThread<T>&) {}
     int index() const { return index_; }
     template <class F>
     void each(const F& f) {

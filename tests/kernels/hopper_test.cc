@@ -149,11 +149,11 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   a.pages.layer = pool.data();
   a.pages.page_stride = 8192;
   a.pages.block_bytes = 4096;
-  gpu::WorkItem item{};
+  gpu::HeadItem item{};
   item.rows = 100;
   item.run_end = 2;
   ForgetfulProducer producer{runs, {}};
-  gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item, 0).run(0);
+  gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item).run(0);
   // Keys of four pages, of three, values of four, of three.
   std::vector<const void*> want;
   for (const int32_t begin : {0, 4})
@@ -177,7 +177,7 @@ TEST(HopperLaunch, DescriptorsHaveTheAddressInsideTheBlock) {
 // Plans of small steps are filled up with such items.
 TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;
-  const int32_t none = -1;
+  const gpu::WideItem none{};
   gpu::AttentionKernelArgs a{};
   a.wide = &none;
   a.wide_count = a.wide_blocks = a.pages.kv_heads = 1;

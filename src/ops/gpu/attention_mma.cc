@@ -49,6 +49,7 @@ bool MmaAttention::plan(const StepAttention& step) {
   shape.warps = block_shape(kernel_).threads / 32;
   shape.processors = properties_.processors;
   shape.invariant = options_.invariant;
+  shape.warpgroups = wide_kernel_ != Kernel::kCount;
   shape.max_partials = max_partials_;
   plan_attention(*step.plan, step.positions, shape, schedule_);
   step_ = step.plan;
@@ -59,39 +60,39 @@ bool MmaAttention::plan(const StepAttention& step) {
 
 // Those with most pages first: the blocks of threads deal them out among themselves.
 void MmaAttention::list_wide(const StepAttention& step) {
-  std::vector<int32_t>& wide = schedule_.wide;
+  std::vector<WideItem>& wide = schedule_.wide;
   int32_t begin = 0;
   for (LaunchRange& range : schedule_.launches) {
     const auto first = static_cast<int64_t>(wide.size());
-    WorkItem* const items = schedule_.items.data() + begin;
-    for (int32_t i = 0; i < range.item_end - begin; ++i) {
-      if (items[i].narrow || items[i].rows == 0) continue;
-      describe(step, items[i]);
-      wide.push_back(i);
+    for (int32_t i = begin; i < range.item_end; ++i) {
+      const WorkItem& item = schedule_.items[static_cast<size_t>(i)];
+      if (!item.narrow && item.rows > 0) wide.push_back(describe(step, item));
     }
-    std::sort(wide.begin() + first, wide.end(), [items](int32_t a, int32_t b) {
-      return std::pair(-items[a].pages, a) < std::pair(-items[b].pages, b);
+    std::stable_sort(wide.begin() + first, wide.end(), [](const WideItem& a, const WideItem& b) {
+      return a.pages > b.pages;
     });
     const auto count = static_cast<int64_t>(wide.size()) - first;
-    if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), -1);
+    if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), WideItem{});
     range.wide_end = static_cast<int32_t>(wide.size());
     begin = range.item_end;
   }
 }
 
-// What the kernel would have to look for.
-void MmaAttention::describe(const StepAttention& step, WorkItem& item) const {
+// With what the kernel would have to look for.
+WideItem MmaAttention::describe(const StepAttention& step, const WorkItem& item) const {
+  WideItem wide{item.row_begin, item.rows, item.run_begin, item.run_end, 0, {}, item.partial};
   for (int32_t i = item.run_begin; i < item.run_end; ++i)
-    item.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
+    wide.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
   for (int32_t group = 0; group < kHopperGroups; ++group) {
-    item.lowest[group] = INT32_MAX;
+    wide.lowest[group] = INT32_MAX;
     const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
     if (begin >= end) continue;
     const auto position = [&](int32_t row) {
       return step.positions.begin() + (item.row_begin + row) / step.group_heads();
     };
-    item.lowest[group] = *std::min_element(position(begin), position(end - 1) + 1);
+    wide.lowest[group] = *std::min_element(position(begin), position(end - 1) + 1);
   }
+  return wide;
 }
 
 // Items without rows, which do nothing: the grid of a launch stays the same for many steps.
@@ -111,7 +112,7 @@ void MmaAttention::place(Staging& staging) {
   items_ = staging.place(std::span<const WorkItem>(schedule_.items));
   runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
   groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
-  wide_ = staging.place(std::span<const int32_t>(schedule_.wide));
+  wide_ = staging.place(std::span<const WideItem>(schedule_.wide));
 }
 
 void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,

@@ -93,7 +93,7 @@ class MmaAttention final : public AttentionPath {
   void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
   void list_wide(const StepAttention& step);
-  void describe(const StepAttention& step, WorkItem& item) const;
+  WideItem describe(const StepAttention& step, const WorkItem& item) const;
 
   const Properties& properties_;
   const Options options_;
@@ -105,7 +105,7 @@ class MmaAttention final : public AttentionPath {
   DevicePlan schedule_;
   const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
-  Staged<int32_t> wide_;
+  Staged<WideItem> wide_;
   Staged<KvRun> runs_;
   Staged<ReductionGroup> groups_;
   Staged<int32_t> pages_;

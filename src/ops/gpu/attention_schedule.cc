@@ -61,6 +61,7 @@ class Planner {
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);
       (wide ? wide_ : narrow_).push_back(run);
     }
+    if (shape_.warpgroups && !wide_.empty()) fold_narrow();
     const size_t first = out_.items.size();
     add_wide(begin, end);
     if (!narrow_.empty()) {
@@ -68,6 +69,14 @@ class Planner {
         add_narrow(at, std::min(end, at + kWarpRows));
     }
     close_groups(first, begin, end);
+  }
+
+  void fold_narrow() {
+    int32_t pages = 0;
+    for (const KvRun& run : narrow_) pages += run.blocks;
+    if (pages > std::min(kFoldedPages, split_)) return;
+    wide_.insert(wide_.end(), narrow_.begin(), narrow_.end());
+    narrow_.clear();
   }
 
   WorkItem start_item(bool narrow) const {

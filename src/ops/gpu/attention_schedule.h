@@ -41,6 +41,7 @@ struct AttentionShape {
   int32_t warps = 4;
   int32_t processors = 1;
   bool invariant = false;
+  bool warpgroups = false;           // wide items are done by them
   int32_t max_partials = INT32_MAX;  // that there is memory for
 };
 
@@ -56,8 +57,7 @@ struct DevicePlan {
   std::vector<KvRun> runs;
   std::vector<ReductionGroup> groups;
   std::vector<LaunchRange> launches;
-  // For kAttentionHopper: the numbers of wide items inside their launch.
-  std::vector<int32_t> wide;
+  std::vector<WideItem> wide;  // for kAttentionHopper, instead of those among the items
   int32_t partials = 0;  // rows of partial states per kv head, of the launch that has most
 
   void clear() {
@@ -72,6 +72,9 @@ struct DevicePlan {
 
 // Positions are cut into pieces of a multiple of this many pages, at absolute positions.
 inline constexpr int32_t kSplitPages = 8;
+// So many pages of narrow runs are done with the wide ones of their block of rows, by warpgroups: a
+// few pages more for all its rows cost less than states to merge. Never more than a piece is long.
+inline constexpr int32_t kFoldedPages = 32;
 // The cut of invariant plans.
 inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
 

@@ -191,11 +191,16 @@ struct WorkItem {
   int32_t run_begin, run_end;      // runs that may have pages for it
   int32_t block_begin, block_end;  // positions it walks, in pages
   int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
-  // Of wide items, for kAttentionHopper:
+  int32_t partial;                 // first row of its partial states; -1: it writes the result
+  int32_t group;                   // of items that are merged together; -1: none
+};
+// A wide item as kAttentionHopper reads it.
+struct alignas(16) WideItem {
+  int32_t row_begin, rows;  // 0: nothing to do
+  int32_t run_begin, run_end;
   int32_t pages;      // of its runs
   int32_t lowest[2];  // position of the first 64 packed rows, and of the others
-  int32_t partial;    // first row of its partial states; -1: it writes the result
-  int32_t group;      // of items that are merged together; -1: none
+  int32_t partial;
 };
 struct ReductionGroup {
   int32_t row_begin, rows;       // packed rows of the result
@@ -219,9 +224,9 @@ struct AttentionKernelArgs {
   int32_t item_count;
   float scale_log2;   // scale * log2(e)
   int32_t wide_done;  // 1: the launch before did the wide items, up to merging
-  // kAttentionHopper only: the numbers of the wide items, those with most pages first; -1: none.
+  // kAttentionHopper only: the wide items, those with most pages first.
   int32_t wide_count;
-  const int32_t* wide;
+  const WideItem* wide;
   int32_t wide_blocks;  // of threads
   int32_t unused;       // no bytes between members that chance decides: graphs compare them
   Pages pages;
