@@ -91,7 +91,8 @@ class WideItems {
   // False, and an item without rows, behind the last one. Those that only fill the list up have none
   // either; they are handed out, since looking would wait for them.
   PREFIX_BODY bool take(HeadItem& out) {
-    const int at = round_ * a_.wide_blocks + (round_ % 2 != 0 ? a_.wide_blocks - 1 - block_ : block_);
+    const int at =
+        round_ * a_.wide_blocks + (round_ % 2 != 0 ? a_.wide_blocks - 1 - block_ : block_);
     ++round_;
     out.rows = 0;
     if (at >= a_.wide_count * a_.pages.kv_heads) return false;
@@ -119,8 +120,7 @@ class HopperProducer {
   };
 
  public:
-  PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a,
-                             const HeadItem& item)
+  PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a, const HeadItem& item)
       : p_(producer),
         a_(a),
         item_(item),
@@ -578,41 +578,71 @@ class HopperConsumer {
 
   PREFIX_BODY void write() {
     group_.each_warp([&](Warp& warp) {
-      Local<float> l[2];
       PREFIX_UNROLL
       for (int j = 0; j < 2; ++j) {
-        warp.each([&](int lane) { l[j][lane] = sums_.of(warp)[lane].l[j]; });
-        warp.quad_sum(l[j]);
-      }
-      warp.each([&](int lane) {
-        const Output& o = output_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = row_of(warp, lane, j);
-          if (row >= item_.rows) continue;
-          const float sum = l[j][lane];
-          if (item_.partial >= 0) {
-            const int64_t state =
-                static_cast<int64_t>(item_.partial + row) * a_.pages.kv_heads + item_.head;
-            if (lane % 4 == 0) {
-              a_.partial_ml[2 * state] = sums_.of(warp)[lane].m[j];
-              a_.partial_ml[2 * state + 1] = sum;
-            }
-            float* const to = a_.partial_o + state * D + 2 * (lane % 4);
-            PREFIX_UNROLL
-            for (int c = 0; c < kColumns; ++c)
-              store_whole(to + 8 * c, Floats2{{o.x[4 * c + 2 * j], o.x[4 * c + 2 * j + 1]}});
-          } else {
-            const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-            uint16_t* const to =
-                static_cast<uint16_t*>(a_.out) + offset_of(item_, item_.row_begin + row, a_.ld_out) + 2 * (lane % 4);
-            PREFIX_UNROLL
-            for (int c = 0; c < kColumns; ++c)
-              store_whole(to + 8 * c, pack_bf16(o.x[4 * c + 2 * j] * inverse,
-                                                o.x[4 * c + 2 * j + 1] * inverse));
-          }
+        Local<float> l;
+        warp.each([&](int lane) { l[lane] = sums_.of(warp)[lane].l[j]; });
+        warp.quad_sum(l);
+        if (item_.partial >= 0) {
+          write_state(warp, l, j);
+        } else {
+          write_result(warp, l, j);
         }
-      });
+      }
+    });
+  }
+  PREFIX_BODY void write_state(Warp& warp, const Local<float>& l, int j) {
+    warp.each([&](int lane) {
+      const int row = row_of(warp, lane, j);
+      if (row >= item_.rows) return;
+      const Output& o = output_.of(warp)[lane];
+      const int64_t state =
+          static_cast<int64_t>(item_.partial + row) * a_.pages.kv_heads + item_.head;
+      if (lane % 4 == 0) {
+        a_.partial_ml[2 * state] = sums_.of(warp)[lane].m[j];
+        a_.partial_ml[2 * state + 1] = l[lane];
+      }
+      float* const to = a_.partial_o + state * D + 2 * (lane % 4);
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        store_whole(to + 8 * c, Floats2{{o.x[4 * c + 2 * j], o.x[4 * c + 2 * j + 1]}});
+    });
+  }
+  // Two lanes exchange columns of every other tile, so that four of them write 32 bytes of a row:
+  //
+  //   lane       0       1       2       3
+  //   tile c     0 1     2 3     4 5     6 7     ->  lane 0: 0 1 2 3   lane 2: 4 5 6 7
+  //   tile c+1   0 1     2 3     4 5     6 7     ->  lane 1: 0 1 2 3   lane 3: 4 5 6 7
+  PREFIX_BODY void write_result(Warp& warp, const Local<float>& l, int j) {
+    struct Pairs {
+      uint32_t x[kColumns / 2];
+    };
+    Local<Pairs> kept, given;
+    warp.each([&](int lane) {
+      const Output& o = output_.of(warp)[lane];
+      const float inverse = l[lane] == 0 ? 0.0f : 1.0f / l[lane];
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; c += 2) {
+        const auto pair = [&](int tile) {
+          return pack_bf16(o.x[4 * tile + 2 * j] * inverse, o.x[4 * tile + 2 * j + 1] * inverse);
+        };
+        const uint32_t first = pair(c), second = pair(c + 1);
+        kept[lane].x[c / 2] = lane % 2 == 0 ? first : second;
+        given[lane].x[c / 2] = lane % 2 == 0 ? second : first;
+      }
+    });
+    warp.exchange(given, 1);
+    warp.each([&](int lane) {
+      const int row = row_of(warp, lane, j);
+      if (row >= item_.rows) return;
+      uint16_t* const to = static_cast<uint16_t*>(a_.out) +
+                           offset_of(item_, item_.row_begin + row, a_.ld_out) + lane % 2 * 8 +
+                           lane % 4 / 2 * 4;
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; c += 2) {
+        const uint32_t own = kept[lane].x[c / 2], other = given[lane].x[c / 2];
+        store_whole(to + 8 * c, lane % 2 == 0 ? Bits64{{own, other}} : Bits64{{other, own}});
+      }
     });
   }
 

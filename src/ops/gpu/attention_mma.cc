@@ -68,9 +68,8 @@ void MmaAttention::list_wide(const StepAttention& step) {
       const WorkItem& item = schedule_.items[static_cast<size_t>(i)];
       if (!item.narrow && item.rows > 0) wide.push_back(describe(step, item));
     }
-    std::stable_sort(wide.begin() + first, wide.end(), [](const WideItem& a, const WideItem& b) {
-      return a.pages > b.pages;
-    });
+    std::stable_sort(wide.begin() + first, wide.end(),
+                     [](const WideItem& a, const WideItem& b) { return a.pages > b.pages; });
     const auto count = static_cast<int64_t>(wide.size()) - first;
     if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), WideItem{});
     range.wide_end = static_cast<int32_t>(wide.size());

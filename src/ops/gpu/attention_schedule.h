@@ -58,7 +58,7 @@ struct DevicePlan {
   std::vector<ReductionGroup> groups;
   std::vector<LaunchRange> launches;
   std::vector<WideItem> wide;  // for kAttentionHopper, instead of those among the items
-  int32_t partials = 0;  // rows of partial states per kv head, of the launch that has most
+  int32_t partials = 0;        // rows of partial states per kv head, of the launch that has most
 
   void clear() {
     items.clear();
