@@ -5,6 +5,7 @@
 #include "body/attention_hopper.h"
 #include "kernels/gpu_support.h"
 #include "kernels/tracked_memory.h"
+#include "support/cases.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -54,7 +55,8 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
       const Step step = gpu_step(tree, rows, rng);
       const std::vector<float> got = run_on_device(*device, tree, step);
       EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound) << head_dim << ", " << length;
-      for (int again = 0; again < 20; ++again) ASSERT_EQ(run_on_device(*device, tree, step), got);
+      for (int again = 0; again < testing_support::cases(20); ++again)
+        ASSERT_EQ(run_on_device(*device, tree, step), got);
     }
   }
 }
