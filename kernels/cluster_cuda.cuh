@@ -84,7 +84,7 @@ class CudaClusterBlock : public CudaBarriers<kBarriers> {
     if (threadIdx.x < 32 * kDecodeWarps) {
       CudaClusterWarp<kBarriers> warp;
       consumer(warp);
-    } else if (threadIdx.x == 32 * kDecodeWarps) {
+    } else if (elected()) {
       CudaProducer<kBarriers> p;
       producer(p);
     }

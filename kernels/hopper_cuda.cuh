@@ -37,6 +37,20 @@ PREFIX_BODY void wait_barrier(uint32_t address, int parity) {
       : "memory");
 }
 
+// One thread of the warp, and the compiler knows that it is one: else every bulk copy is a loop over
+// those that might be there.
+PREFIX_BODY bool elected() {
+  uint32_t mine;
+  asm volatile(
+      "{\n"
+      ".reg .pred mine;\n"
+      "elect.sync _|mine, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, mine;\n"
+      "}"
+      : "=r"(mine));
+  return mine != 0;
+}
+
 template <int kBarriers>
 class CudaProducer {
  public:
@@ -267,7 +281,7 @@ class CudaHopper : public CudaBarriers<kBarriers> {
     this->open_barriers();
     if (threadIdx.x < 128) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-      if (threadIdx.x == 0) {
+      if (threadIdx.x < 32 && elected()) {
         CudaProducer<kBarriers> p;
         producer(p);
       }

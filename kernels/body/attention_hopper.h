@@ -17,10 +17,9 @@
 //   group 0                   [ softmax ]                     softmax while the products of the
 //   group 1        softmax ]             [ softmax ]          other one run
 //
-// A tile takes the next four pages of the item, whatever run they are of; the producer writes down
-// which rows each page belongs to. Scores that a row must not see are -infinity by selection; their
-// values, which are finite in all pages, are multiplied by 0. So are, for a page that a tile does
-// not have, the values of its first page.
+// A tile takes the next four pages of the item, whatever run they are of, as the plan lists them. Scores
+// that a row must not see are -infinity by selection; their values, which are finite in all pages,
+// are multiplied by 0.
 //
 // One softmax step is 128 keys wide and begins where the item begins: other bits than
 // body/attention.h, so never with `invariant`.
@@ -65,19 +64,6 @@ constexpr int key_empty(int stage) { return kHopperStages + stage; }
 constexpr int value_full(int stage) { return 2 * kHopperStages + stage; }
 constexpr int value_empty(int stage) { return 3 * kHopperStages + stage; }
 
-// Which rows of the item a page of a tile belongs to, and its position. Read in one access.
-struct alignas(16) PageHeader {
-  int low, high;  // none for a page that is not there
-  int block;
-  int flags;  // of the first page, of the tile: HopperFlags
-};
-// What most tiles need to know: bit i says that there is no page i, the bit of a group that some of its
-// rows must not see some keys.
-struct HopperFlags {
-  static constexpr int partial(int group) { return 1 << (kHopperPages + group); }
-  static constexpr int kMissing = (1 << kHopperPages) - 1;
-};
-
 struct HeadItem : WideItem {
   int head = 0;  // of keys
 };
@@ -113,118 +99,78 @@ template <int D, class Producer>
 class HopperProducer {
   using Shared = HopperShared<D>;
   static constexpr int kPages = Shared::kPages;
-  // The numbers of the pages of a tile, -1 behind the last one.
   struct Tile {
+    WidePage page[kPages];
+  };
+  struct Numbers {
     int page[kPages];
-    int count;
   };
 
  public:
   PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a, const HeadItem& item)
-      : p_(producer),
-        a_(a),
-        item_(item),
-        head_offset_(item.head * 2 * a.pages.block_bytes),
-        run_(item.run_begin) {}
+      : p_(producer), a_(a), item_(item), head_offset_(item.head * 2 * a.pages.block_bytes) {}
 
   // Tiles are counted from one item to the next: `tile` is the first, the one behind the last is
   // returned.
   PREFIX_BODY int run(int tile) {
-    Tile now, next;
-    load_keys(now, tile);
-    for (bool more = true; more; ++tile) {
-      more = left_ > 0 || run_ < item_.run_end;
-      if (more) load_keys(next, tile + 1);
+    Numbers now = load_keys(look_up(item_.page_begin), tile);
+    Tile next = look_up(item_.page_begin + kPages);
+    for (int at = item_.page_begin + kPages; at < item_.page_end; at += kPages, ++tile) {
+      const Numbers then = load_keys(next, tile + 1);
+      next = look_up(at + kPages);  // on its way meanwhile
       load_values(now, tile);
-      now = next;
+      now = then;
     }
-    return tile;
+    load_values(now, tile);
+    return tile + 1;
   }
 
  private:
-  // The next pages of the runs, and which rows they belong to.
-  PREFIX_BODY void look_up(Tile& tile, PageHeader (&header)[kPages]) {
-    tile.count = 0;
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) {
-      if (left_ == 0 && run_ < item_.run_end) {
-        const KvRun r = a_.runs[run_++];
-        list_ = r.page_begin;
-        left_ = r.blocks;
-        at_ = {r.row_begin - item_.row_begin, r.row_end - item_.row_begin, r.block_begin, 0};
-      }
-      tile.page[i] = -1;
-      header[i] = {0, 0, 0, 0};
-      if (left_ == 0) continue;
-      tile.page[i] = list_++;
-      header[i] = at_;
-      ++at_.block;
-      --left_;
-      ++tile.count;
-    }
+  // Behind the last tile, that one again.
+  PREFIX_BODY Tile look_up(int at) const {
+    Tile tile;
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i)
-      if (tile.page[i] >= 0) tile.page[i] = a_.pages_list[tile.page[i]];
-  }
-  PREFIX_BODY int flags(const PageHeader (&header)[kPages]) const {
-    int flags = 0;
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) {
-      if (header[i].low >= header[i].high) flags |= 1 << i;
-      PREFIX_UNROLL
-      for (int g = 0; g < kHopperGroups; ++g) {
-        const int first = g * kHopperRows;
-        if (header[i].low > first || header[i].high < smaller(first + kHopperRows, item_.rows) ||
-            header[i].block * 32 + 31 > item_.lowest[g])
-          flags |= HopperFlags::partial(g);
-      }
-    }
-    return flags;
+      tile.page[i] = a_.wide_pages[smaller(at, item_.page_end - kPages) + i];
+    return tile;
   }
   PREFIX_BODY const unsigned char* page_of(int page) const {
     return a_.pages.layer + page * a_.pages.page_stride + head_offset_;
   }
 
-  PREFIX_BODY void load_keys(Tile& pages, int tile) {
+  PREFIX_BODY Numbers load_keys(const Tile& pages, int tile) {
     const int stage = tile % Shared::kStages;
-    PageHeader header[kPages];
-    look_up(pages, header);  // what loads it takes, before the wait
-    header[0].flags = flags(header);
     p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) p_.set(Shared::header(tile) + i * 16, header[i]);
-    p_.expect(key_full(stage), pages.count * Shared::kBlock);
+    Numbers numbers;
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i) {
-      if (pages.page[i] < 0) continue;
-      PREFIX_UNROLL
-      for (int s = 0; s < Shared::kStrips; ++s)
-        p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
-                page_of(pages.page[i]) + s * Shared::kPageStrip, Shared::kPageStrip,
-                key_full(stage));
+      p_.set(Shared::header(tile) + i * 16, pages.page[i]);
+      numbers.page[i] = pages.page[i].page;
     }
+    p_.expect(key_full(stage), Shared::kTile);
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) PREFIX_UNROLL
+    for (int s = 0; s < Shared::kStrips; ++s)
+      p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
+              page_of(numbers.page[i]) + s * Shared::kPageStrip, Shared::kPageStrip,
+              key_full(stage));
+    return numbers;
   }
 
-  PREFIX_BODY void load_values(const Tile& pages, int tile) {
+  PREFIX_BODY void load_values(const Numbers& numbers, int tile) {
     const int stage = tile % Shared::kStages;
     p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
-    p_.expect(value_full(stage), pages.count * Shared::kBlock);
+    p_.expect(value_full(stage), Shared::kTile);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i)
-      if (pages.page[i] >= 0)
-        p_.copy(Shared::values(stage) + i * Shared::kBlock, page_of(pages.page[i]) + Shared::kBlock,
-                Shared::kBlock, value_full(stage));
+      p_.copy(Shared::values(stage) + i * Shared::kBlock, page_of(numbers.page[i]) + Shared::kBlock,
+              Shared::kBlock, value_full(stage));
   }
 
   Producer& p_;
   const AttentionKernelArgs& a_;
   const HeadItem item_;
   const int64_t head_offset_;
-  // The run that the next page is of.
-  int run_;          // behind it
-  int list_ = 0;     // where the page's number is
-  int left_ = 0;     // pages
-  PageHeader at_{};  // of the page
 };
 
 // A warpgroup with 64 rows of the item.
@@ -283,8 +229,7 @@ class HopperConsumer {
     for (int tile = 0; more;) {
       item_ = next_;
       more = items_.take(next_);
-      const int pages = group_.uniform(item_.pages);
-      const int end = tile + (pages + Shared::kPages - 1) / Shared::kPages;
+      const int end = tile + group_.uniform((item_.page_end - item_.page_begin) / Shared::kPages);
       if (first_ < item_.rows) {
         walk(tile, end);
       } else {
@@ -301,13 +246,13 @@ class HopperConsumer {
     start();
     store_queries();
     group_.wait(key_full(stage_of(begin)), parity_of(begin));
-    int flags = flags_of(begin);
+    int partial = partial_of(begin);
     group_.fence();
     multiply_keys(stage_of(begin));
     group_.commit();
     group_.template wait_products<0>(scores_);
     group_.arrive(key_empty(stage_of(begin)));
-    softmax(begin, flags);
+    softmax(begin, partial);
     group_.begin_turns(item_.rows > kHopperRows ? 2 : 1);
     for (int tile = begin + 1; tile < end; ++tile) {
       const int stage = stage_of(tile), before = stage_of(tile - 1);
@@ -317,21 +262,20 @@ class HopperConsumer {
       if (tile > begin + 1) group_.arrive(value_empty(stage_of(tile - 2)));
       scale();
       pack();
-      const int missing = flags & HopperFlags::kMissing;
       group_.wait(key_full(stage), parity_of(tile));
-      flags = flags_of(tile);
+      partial = partial_of(tile);
       group_.take_turn();
       group_.fence();
       multiply_keys(stage);
       group_.commit();
       group_.wait(value_full(before), parity_of(tile - 1));
       group_.fence();
-      multiply_values(before, missing);
+      multiply_values(before);
       group_.commit();
       group_.pass_turn(tile + 1 == end);
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
-      softmax(tile, flags);
+      softmax(tile, partial);
     }
     const int last = end - 1;
     group_.template wait_products<0>(output_);
@@ -340,7 +284,7 @@ class HopperConsumer {
     pack();
     group_.wait(value_full(stage_of(last)), parity_of(last));
     group_.fence();
-    multiply_values(stage_of(last), flags & HopperFlags::kMissing);
+    multiply_values(stage_of(last));
     group_.commit();
     load_queries();
     group_.template wait_products<0>(output_);
@@ -361,9 +305,9 @@ class HopperConsumer {
     group_.wait(value_full(stage_of(tile)), parity_of(tile));
     group_.arrive(value_empty(stage_of(tile)));
   }
-  // Once the keys of the tile are there.
-  PREFIX_BODY int flags_of(int tile) {
-    return group_.uniform(group_.template read<PageHeader>(Shared::header(tile)).flags);
+  // The groups that have rows which do not see all of the tile; once its keys are there.
+  PREFIX_BODY int partial_of(int tile) {
+    return group_.uniform(group_.template read<WidePage>(Shared::header(tile)).partial);
   }
 
   // Of a packed row, in q or the result.
@@ -449,22 +393,19 @@ class HopperConsumer {
     }
   }
 
-  // O += P V of a stage. Bit i of `missing`: the tile has no page i; its weights are 0, which need
-  // some values that are finite.
-  PREFIX_BODY void multiply_values(int stage, int missing) {
+  // O += P V of a stage.
+  PREFIX_BODY void multiply_values(int stage) {
     const int values = Shared::values(0) / 16 + stage * (Shared::kTile / 16);
     PREFIX_UNROLL
-    for (int k = 0; k < kSteps; ++k) {
-      const int page = (missing >> k / 2 & 1) != 0 ? 0 : k / 2;
+    for (int k = 0; k < kSteps; ++k)
       group_.multiply_weights(output_, weights_, k,
-                              matrix(values + page * (Shared::kBlock / 16) + k % 2 * 16 * 128 / 16,
+                              matrix(values + (k / 2 * Shared::kBlock + k % 2 * 16 * 128) / 16,
                                      Shared::kPageStrip, 1024));
-    }
   }
 
   // S -> 2^(S - m) in place, moves m and l.
-  PREFIX_BODY void softmax(int tile, int flags) {
-    if ((flags & HopperFlags::partial(group_.index())) != 0) mask(tile);
+  PREFIX_BODY void softmax(int tile, int partial) {
+    if ((partial >> group_.index() & 1) != 0) mask(tile);
     group_.each_warp([&](Warp& warp) {
       Local<float> top[2];
       Local<Sums>& sums = sums_.of(warp);
@@ -514,10 +455,10 @@ class HopperConsumer {
   }
 
   PREFIX_BODY void mask(int tile) {
-    PageHeader header[Shared::kPages];
+    WidePage header[Shared::kPages];
     PREFIX_UNROLL
     for (int i = 0; i < Shared::kPages; ++i)
-      header[i] = group_.template read<PageHeader>(Shared::header(tile) + i * 16);
+      header[i] = group_.template read<WidePage>(Shared::header(tile) + i * 16);
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
         Scores& s = scores_.of(warp)[lane];
@@ -527,7 +468,7 @@ class HopperConsumer {
           const int position = sums_.of(warp)[lane].position[j];
           PREFIX_UNROLL
           for (int page = 0; page < Shared::kPages; ++page) {
-            const PageHeader& h = header[page];
+            const WidePage& h = header[page];
             // Keys of the page that the row sees; this lane has keys 2 (lane % 4) and the next of
             // each eight.
             const int seen = row >= h.low && row < h.high ? position - h.block * 32 : -1;

@@ -122,47 +122,49 @@ TEST_P(HopperAttention, IsDeterministic) {
   for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(*make(8, seed), tree, step), want);
 }
 
-// While the producer waits for a stage, the lists of the plan are not what they were.
+// While the producer waits for a stage, the list of the plan is not what it was.
 struct ForgetfulProducer {
   void wait(int, int) {
-    for (gpu::KvRun& r : lists) r.page_begin += 100;
+    for (gpu::WidePage& p : list) p.page += 100;
   }
   void expect(int, int) {
-    for (gpu::KvRun& r : lists) r.page_begin -= 100;
+    for (gpu::WidePage& p : list) p.page -= 100;
   }
   void copy(int, const void* from, int, int) { copied.push_back(from); }
   template <class T>
   void set(int, const T&) {}
 
-  std::span<gpu::KvRun> lists;
+  std::span<gpu::WidePage> list;
   std::vector<const void*> copied;
 };
 
 // What comes next is known before the wait, so that bringing it begins at once afterwards.
 TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
-  static_assert(sizeof(gpu::PageHeader) == 16 && alignof(gpu::PageHeader) == 16);
-  std::vector<gpu::KvRun> runs = {{0, 0, 3, 0, 100}, {3, 3, 4, 0, 50}};
-  std::vector<int32_t> pages(200, 99);
-  for (int32_t i = 0; i < 7; ++i) pages[static_cast<size_t>(i)] = 7 * i % 5;
+  std::vector<gpu::WidePage> list(12);
+  for (int32_t i = 0; i < 12; ++i) list[static_cast<size_t>(i)].page = 7 * i % 5;
   std::vector<unsigned char> pool(100 * 8192);
   gpu::AttentionKernelArgs a{};
-  a.runs = runs.data();
-  a.pages_list = pages.data();
+  a.wide_pages = list.data();
   a.pages.layer = pool.data();
   a.pages.page_stride = 8192;
   a.pages.block_bytes = 4096;
   gpu::HeadItem item{};
   item.rows = 100;
-  item.run_end = 2;
-  ForgetfulProducer producer{runs, {}};
+  item.page_end = 12;
+  ForgetfulProducer producer{list, {}};
   gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item).run(0);
-  // Keys of four pages, of three, values of four, of three.
+  // Keys of a tile before values of the one before it.
   std::vector<const void*> want;
-  for (const int32_t begin : {0, 4})
-    for (int32_t i = begin; i < std::min(7, begin + 4); ++i)
-      want.push_back(pool.data() + 8192 * pages[static_cast<size_t>(i)]);
-  for (int32_t i = 0; i < 7; ++i)
-    want.push_back(pool.data() + 8192 * pages[static_cast<size_t>(i)] + 4096);
+  const auto four = [&](int32_t begin, int32_t values) {
+    for (int32_t i = begin; i < begin + 4; ++i)
+      want.push_back(pool.data() + 8192 * list[static_cast<size_t>(i)].page + values);
+  };
+  four(0, 0);
+  four(4, 0);
+  four(0, 4096);
+  four(8, 0);
+  four(4, 4096);
+  four(8, 4096);
   EXPECT_EQ(producer.copied, want);
 }
 

@@ -66,10 +66,11 @@ void MmaAttention::list_wide(const StepAttention& step) {
     const auto first = static_cast<int64_t>(wide.size());
     for (int32_t i = begin; i < range.item_end; ++i) {
       const WorkItem& item = schedule_.items[static_cast<size_t>(i)];
-      if (!item.narrow && item.rows > 0) wide.push_back(describe(step, item));
+      if (!item.narrow && item.rows > 0) wide.push_back(list_pages(step, item));
     }
-    std::stable_sort(wide.begin() + first, wide.end(),
-                     [](const WideItem& a, const WideItem& b) { return a.pages > b.pages; });
+    std::stable_sort(wide.begin() + first, wide.end(), [](const WideItem& a, const WideItem& b) {
+      return a.page_end - a.page_begin > b.page_end - b.page_begin;
+    });
     const auto count = static_cast<int64_t>(wide.size()) - first;
     if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), WideItem{});
     range.wide_end = static_cast<int32_t>(wide.size());
@@ -77,21 +78,39 @@ void MmaAttention::list_wide(const StepAttention& step) {
   }
 }
 
-// With what the kernel would have to look for.
-WideItem MmaAttention::describe(const StepAttention& step, const WorkItem& item) const {
-  WideItem wide{item.row_begin, item.rows, item.run_begin, item.run_end, 0, {}, item.partial};
-  for (int32_t i = item.run_begin; i < item.run_end; ++i)
-    wide.pages += schedule_.runs[static_cast<size_t>(i)].blocks;
+// What the kernel would have to look for, once for all layers and heads.
+WideItem MmaAttention::list_pages(const StepAttention& step, const WorkItem& item) {
+  std::vector<WidePage>& pages = schedule_.wide_pages;
+  int32_t lowest[kHopperGroups];  // positions of the groups' rows
   for (int32_t group = 0; group < kHopperGroups; ++group) {
-    wide.lowest[group] = INT32_MAX;
     const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
-    if (begin >= end) continue;
     const auto position = [&](int32_t row) {
       return step.positions.begin() + (item.row_begin + row) / step.group_heads();
     };
-    wide.lowest[group] = *std::min_element(position(begin), position(end - 1) + 1);
+    lowest[group] =
+        begin < end ? *std::min_element(position(begin), position(end - 1) + 1) : INT32_MAX;
   }
-  return wide;
+  const auto sees_all = [&](int32_t group, const WidePage& page) {
+    const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
+    return page.low <= begin && page.high >= end &&
+           page.block * kPageTokens + kPageTokens - 1 <= lowest[group];
+  };
+  const auto begin = static_cast<int32_t>(pages.size());
+  for (int32_t i = item.run_begin; i < item.run_end; ++i) {
+    const KvRun& run = schedule_.runs[static_cast<size_t>(i)];
+    for (int32_t j = 0; j < run.blocks; ++j)
+      pages.push_back({step.plan->pages[static_cast<size_t>(run.page_begin + j)],
+                       run.block_begin + j, static_cast<int16_t>(run.row_begin - item.row_begin),
+                       static_cast<int16_t>(run.row_end - item.row_begin), 0});
+  }
+  while ((pages.size() - static_cast<size_t>(begin)) % kHopperPages != 0)
+    pages.push_back({pages.back().page, 0, 0, 0, 0});  // of no row
+  for (size_t at = static_cast<size_t>(begin); at < pages.size(); ++at) {
+    WidePage& first = pages[at - (at - static_cast<size_t>(begin)) % kHopperPages];
+    for (int32_t group = 0; group < kHopperGroups; ++group)
+      if (!sees_all(group, pages[at])) first.partial |= 1 << group;
+  }
+  return {item.row_begin, item.rows, begin, static_cast<int32_t>(pages.size()), item.partial, {}};
 }
 
 // Items without rows, which do nothing: the grid of a launch stays the same for many steps.
@@ -112,12 +131,14 @@ void MmaAttention::place(Staging& staging) {
   runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
   groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
   wide_ = staging.place(std::span<const WideItem>(schedule_.wide));
+  wide_pages_ = staging.place(std::span<const WidePage>(schedule_.wide_pages));
 }
 
 void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
                           int64_t) {
   args.pages_list = staging.at(pages_);
   args.runs = staging.at(runs_);
+  args.wide_pages = staging.at(wide_pages_);
   const auto kv_heads = static_cast<size_t>(args.pages.kv_heads);
   const size_t states = static_cast<size_t>(schedule_.partials) * kv_heads;
   const size_t o_floats = states * static_cast<size_t>(args.pages.d_padded);

@@ -93,7 +93,7 @@ class MmaAttention final : public AttentionPath {
   void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
   void list_wide(const StepAttention& step);
-  WideItem describe(const StepAttention& step, const WorkItem& item) const;
+  WideItem list_pages(const StepAttention& step, const WorkItem& item);
 
   const Properties& properties_;
   const Options options_;
@@ -106,6 +106,7 @@ class MmaAttention final : public AttentionPath {
   const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
   Staged<WideItem> wide_;
+  Staged<WidePage> wide_pages_;
   Staged<KvRun> runs_;
   Staged<ReductionGroup> groups_;
   Staged<int32_t> pages_;

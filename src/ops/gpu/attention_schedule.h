@@ -57,8 +57,10 @@ struct DevicePlan {
   std::vector<KvRun> runs;
   std::vector<ReductionGroup> groups;
   std::vector<LaunchRange> launches;
-  std::vector<WideItem> wide;  // for kAttentionHopper, instead of those among the items
-  int32_t partials = 0;        // rows of partial states per kv head, of the launch that has most
+  // For kAttentionHopper, instead of the wide ones among the items: with their pages.
+  std::vector<WideItem> wide;
+  std::vector<WidePage> wide_pages;
+  int32_t partials = 0;  // rows of partial states per kv head, of the launch that has most
 
   void clear() {
     items.clear();
@@ -66,6 +68,7 @@ struct DevicePlan {
     groups.clear();
     launches.clear();
     wide.clear();
+    wide_pages.clear();
     partials = 0;
   }
 };

@@ -194,13 +194,19 @@ struct WorkItem {
   int32_t partial;                 // first row of its partial states; -1: it writes the result
   int32_t group;                   // of items that are merged together; -1: none
 };
-// A wide item as kAttentionHopper reads it.
+// A wide item as kAttentionHopper reads it, and its pages: tiles of kHopperPages, the last one filled
+// up with pages that belong to no row.
 struct alignas(16) WideItem {
-  int32_t row_begin, rows;  // 0: nothing to do
-  int32_t run_begin, run_end;
-  int32_t pages;      // of its runs
-  int32_t lowest[2];  // position of the first 64 packed rows, and of the others
-  int32_t partial;
+  int32_t row_begin, rows;       // 0: nothing to do
+  int32_t page_begin, page_end;  // in AttentionKernelArgs::wide_pages
+  int32_t partial;               // as that of a WorkItem
+  int32_t unused[3];
+};
+struct alignas(16) WidePage {
+  int32_t page, block;  // block: position / 32
+  int16_t low, high;    // rows of the item that it belongs to
+  int32_t
+      partial;  // of the first page of a tile: groups with rows that do not see all of it, as bits
 };
 struct ReductionGroup {
   int32_t row_begin, rows;       // packed rows of the result
@@ -227,6 +233,7 @@ struct AttentionKernelArgs {
   // kAttentionHopper only: the wide items, those with most pages first.
   int32_t wide_count;
   const WideItem* wide;
+  const WidePage* wide_pages;
   int32_t wide_blocks;  // of threads
   int32_t unused;       // no bytes between members that chance decides: graphs compare them
   Pages pages;

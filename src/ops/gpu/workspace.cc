@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/gpu/attention_schedule.h"
 #include "ops/gpu/decode_schedule.h"
 #include "ops/gpu/staging.h"
 
@@ -46,8 +47,13 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
   w.step += room(rows, sizeof(KvSlot)) + room(rows, sizeof(PageCopy));
   w.step += room(kMaxCleared, sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
-  w.step += room(items, sizeof(WorkItem)) + room(items, sizeof(int32_t)) +  // numbers of wide ones
+  w.step += room(items, sizeof(WorkItem)) + room(items, sizeof(WideItem)) +
             room(runs, sizeof(KvRun)) + room(windows, sizeof(ReductionGroup));
+  // Whole paths of every block of rows.
+  w.step +=
+      room(std::min((packed / kBlockRows + cuts) * (shape.positions / kPageTokens + kFoldedPages),
+                    kMaxListed),
+           sizeof(WidePage));
   w.step += room(2 * int64_t{processors_}, sizeof(DecodeSplit)) +
             room(std::min(int64_t{kMaxDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
