@@ -79,9 +79,9 @@ class CublasLt {
     void* object_ = nullptr;
     int (*destroy_)(void*) = nullptr;
   };
-  // rows, n, k, ld_w, ld_x, ld_y, bias, elements of operands and result
-  using ShapeKey =
-      std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element, Element>;
+  // rows, n, k, ld_w, ld_x, ld_y, bias, elements of operands and result, whether with most tiles
+  using ShapeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element,
+                              Element, bool>;
   enum class Cut { kNone, kRows, kColumns };
   struct Shape {
     Object desc, left, right, out;
@@ -99,8 +99,8 @@ class CublasLt {
 
   int make_shape(const GemmArgs& args, Shape& shape);
   int make_layout(Object& layout, int type, int64_t rows, int64_t columns, int64_t ld);
-  // Appends what the heuristics propose for these layouts, best first.
-  int propose(const Shape& shape, void* left, void* right, void* out, int wanted,
+  // Appends what the heuristics propose for these layouts, best first, or that with most tiles.
+  int propose(const Shape& shape, void* left, void* right, void* out, int wanted, bool most_tiles,
               std::vector<Algorithm>& algorithms);
   int choose(const GemmArgs& args, const Shape& shape, Choice& choice);
   // Whether the algorithm accepts all row counts of a matrix with n rows.

@@ -113,6 +113,33 @@ class CublasLtTest : public ::testing::Test {
   std::string why_;
 };
 
+// Where reading and writing the result takes as long as multiplying.
+TEST_F(CublasLtTest, ShortProductsThatAddTakeTheMostTiles) {
+  fake_.waves = {3.9f, 5.8f, 7.8f, 0.9f};
+  std::vector<int> order;
+  fake_.matmul_refuses = [&](int algorithm, int64_t, int64_t) {
+    order.push_back(algorithm);
+    return true;
+  };
+  const auto tried = [&](int64_t rows, int64_t k, Output output, bool invariant) {
+    open(invariant);
+    order.clear();
+    GemmArgs a{};
+    a.rows = rows;
+    a.n = a.ld_y = 64;
+    a.k = a.ld_w = a.ld_x = k;
+    a.output = output;
+    lt_->gemm(a, nullptr, why_);
+    return order;
+  };
+  const std::vector<int> as_proposed = {0, 1, 2, 3}, most_first = {2, 1, 0, 3};
+  EXPECT_EQ(tried(2048, 3072, Output::kF32Add, false), most_first);
+  EXPECT_EQ(tried(2047, 3072, Output::kF32Add, false), as_proposed);
+  EXPECT_EQ(tried(2048, 3073, Output::kF32Add, false), as_proposed);
+  EXPECT_EQ(tried(2048, 3072, Output::kF32, false), as_proposed);
+  EXPECT_EQ(tried(2048, 3072, Output::kF32Add, true).at(0), 0);
+}
+
 TEST_F(CublasLtTest, ProductsAreRight) {
   for (const bool invariant : {false, true})
     for (const Element element : {Element::kBf16, Element::kF32})

@@ -143,6 +143,8 @@ int cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void* a, void* b, void* c,
     found[i] = {};
     found[i].algorithm.data[0] = static_cast<uint64_t>(100 + i);
     found[i].workspace = fake.workspace;
+    if (static_cast<size_t>(i) < fake.waves.size())
+      found[i].waves = fake.waves[static_cast<size_t>(i)];
     ++*count;
   }
   return *count > 0 ? kSuccess : kNotSupported;

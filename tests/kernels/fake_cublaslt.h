@@ -18,6 +18,7 @@ struct FakeCublasLt {
   int refusal = 15;       // CUBLAS_STATUS_NOT_SUPPORTED
   int matmul_answer = 0;  // unless 0, all that matmul says
   size_t workspace = 1024;
+  std::vector<float> waves;  // of each algorithm: tiles over what runs at once
 
   // What was asked of it.
   struct Product {
