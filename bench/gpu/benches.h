@@ -47,9 +47,13 @@ std::span<const Product> products();
 void bench_product(ops::Device& device, const Product& product, int64_t rows,
                    const Blocker& blocker, const Effort& effort = {});
 
-// (32, 2048, 256) by a model of that shape with random weights: one score for each of 32 sequences
-// behind one prefix, shared and not.
-void bench_engine(const std::string& shape, const std::string& device = "cuda", int sequences = 32,
-                  int prefix = 2048, int own = 256);
+// Sequences behind one prefix, each with tokens of its own; then so many steps of decoding.
+struct EngineCase {
+  int sequences = 32, prefix = 2048, own = 256, steps = 64;
+};
+// By a model of that shape with random weights, shared and not: one score for each sequence, and a step
+// that decodes one token of each.
+void bench_engine(const std::string& shape, const std::string& device = "cuda",
+                  const EngineCase& c = {});
 
 }  // namespace prefix::bench

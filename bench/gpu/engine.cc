@@ -1,4 +1,4 @@
-// Whole prefills by models with random weights.
+// Whole prefills, and decoding behind them, by models with random weights.
 #include "engine/engine.h"
 
 #include <unistd.h>
@@ -19,6 +19,7 @@ namespace {
 
 // The first round meets every shape for the first time; the others count.
 constexpr int kRounds = 4;
+constexpr int kDecodeRounds = 2;
 
 class TemporaryModel {
  public:
@@ -45,14 +46,84 @@ class TemporaryModel {
   std::filesystem::path path_;
 };
 
+double milliseconds(Engine& engine, std::vector<RequestSpec> batch) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto job = engine.submit(std::move(batch));
+  job->wait(-1);
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  for (size_t i = 0; i < job->count(); ++i)
+    if (job->result(i).status != Code::kOk) fail(job->result(i).status, job->result(i).message);
+  return time.count();
+}
+
+// Sequences behind one prefix, of tokens that no round before had.
+class Prompts {
+ public:
+  Prompts(int vocab, const EngineCase& c) : vocab_(vocab), case_(c) {}
+
+  std::vector<RequestSpec> scores() {
+    std::vector<RequestSpec> batch = texts();
+    for (RequestSpec& spec : batch) {
+      spec.task = Task::kLogits;
+      spec.logit_ids = {1};
+    }
+    return batch;
+  }
+  std::vector<RequestSpec> answers(int tokens) {
+    std::vector<RequestSpec> batch = texts();
+    for (RequestSpec& spec : batch) {
+      spec.sampling.max_tokens = tokens;
+      spec.sampling.ignore_eos = true;
+    }
+    return batch;
+  }
+
+ private:
+  std::vector<RequestSpec> texts() {
+    const auto token = [&] {
+      return static_cast<int32_t>(random_() % static_cast<unsigned>(vocab_));
+    };
+    std::vector<int32_t> shared(static_cast<size_t>(case_.prefix));
+    for (int32_t& t : shared) t = token();
+    std::vector<RequestSpec> batch(static_cast<size_t>(case_.sequences));
+    for (RequestSpec& spec : batch) {
+      spec.tokens = shared;
+      for (int i = 0; i < case_.own; ++i) spec.tokens.push_back(token());
+    }
+    return batch;
+  }
+
+  std::mt19937 random_{1};
+  const int vocab_;
+  const EngineCase& case_;
+};
+
+double prefill_ms(Engine& engine, Prompts& prompts) {
+  std::vector<double> rounds;
+  for (int round = 0; round < kRounds; ++round) {
+    const double ms = milliseconds(engine, prompts.scores());
+    if (round > 0) rounds.push_back(ms);
+  }
+  return median(rounds);
+}
+
+// One more token for each sequence: the prefill is in both of what is subtracted.
+double step_ms(Engine& engine, Prompts& prompts, int steps) {
+  double ms = 0;
+  for (int round = 0; round < kDecodeRounds; ++round) {
+    const double first = milliseconds(engine, prompts.answers(1));
+    ms = (milliseconds(engine, prompts.answers(1 + steps)) - first) / steps;
+  }
+  return ms;
+}
+
 }  // namespace
 
-void bench_engine(const std::string& shape, const std::string& device, int sequences, int prefix,
-                  int own) {
+void bench_engine(const std::string& shape, const std::string& device, const EngineCase& c) {
   tools::CheckpointShape model = tools::named_shape(shape);
   model.repeat = true;
   const TemporaryModel folder(model, shape);
-  double ms[2] = {};
+  double prefill[2] = {}, step[2] = {};
   for (const bool sharing : {true, false}) {
     Options options;
     options.set("device", device);
@@ -60,36 +131,19 @@ void bench_engine(const std::string& shape, const std::string& device, int seque
     options.set("cache", "false");
     options.set("sharing", sharing ? "true" : "false");
     const auto engine = Engine::create(folder.path(), options, nullptr);
-    std::vector<double> rounds;
-    for (int round = 0; round < kRounds; ++round) {
-      std::mt19937 random(static_cast<unsigned>(round) + 1);
-      const auto token = [&] {
-        return static_cast<int32_t>(random() % static_cast<unsigned>(model.vocab));
-      };
-      std::vector<int32_t> shared(static_cast<size_t>(prefix));
-      for (int32_t& t : shared) t = token();
-      std::vector<RequestSpec> batch(static_cast<size_t>(sequences));
-      for (RequestSpec& spec : batch) {
-        spec.task = Task::kLogits;
-        spec.tokens = shared;
-        for (int i = 0; i < own; ++i) spec.tokens.push_back(token());
-        spec.logit_ids = {1};
-      }
-      const auto start = std::chrono::steady_clock::now();
-      const auto job = engine->submit(std::move(batch));
-      job->wait(-1);
-      const std::chrono::duration<double, std::milli> time =
-          std::chrono::steady_clock::now() - start;
-      for (size_t i = 0; i < job->count(); ++i)
-        if (job->result(i).status != Code::kOk) fail(job->result(i).status, job->result(i).message);
-      if (round > 0) rounds.push_back(time.count());
-    }
-    ms[sharing ? 0 : 1] = median(rounds);
+    Prompts prompts(model.vocab, c);
+    prefill[sharing ? 0 : 1] = prefill_ms(*engine, prompts);
+    step[sharing ? 0 : 1] = step_ms(*engine, prompts, c.steps);
   }
-  std::printf(
-      "{\"bench\": \"engine\", \"model\": \"%s\", \"shape\": \"%d,%d,%d\", \"shared_ms\": %.1f, "
-      "\"unshared_ms\": %.1f, \"speedup\": %.2f}\n",
-      shape.c_str(), sequences, prefix, own, ms[0], ms[1], ms[1] / ms[0]);
+  const auto print = [&](const char* bench, const double(&ms)[2], const char* unit) {
+    std::printf(
+        "{\"bench\": \"%s\", \"model\": \"%s\", \"shape\": \"%d,%d,%d\", \"shared_%s\": %.3f, "
+        "\"unshared_%s\": %.3f, \"speedup\": %.2f}\n",
+        bench, shape.c_str(), c.sequences, c.prefix, c.own, unit, ms[0], unit, ms[1],
+        ms[1] / ms[0]);
+  };
+  print("engine", prefill, "ms");
+  print("decode", step, "step_ms");
   std::fflush(stdout);
 }
 

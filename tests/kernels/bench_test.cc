@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "benches.h"
 #include "blocker.h"
@@ -26,12 +28,18 @@ Effort tiny() {
   return effort;
 }
 
-nlohmann::json printed(const std::function<void()>& run) {
+std::vector<nlohmann::json> lines_of(const std::function<void()>& run) {
   testing::internal::CaptureStdout();
   run();
-  const std::string text = testing::internal::GetCapturedStdout();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
-  return nlohmann::json::parse(text);
+  std::istringstream text(testing::internal::GetCapturedStdout());
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+nlohmann::json printed(const std::function<void()>& run) {
+  const std::vector<nlohmann::json> lines = lines_of(run);
+  EXPECT_EQ(lines.size(), 1u);
+  return lines.at(0);
 }
 
 TEST(GpuBench, SaysHowManyClustersRunAtOnce) {
@@ -98,10 +106,17 @@ TEST(GpuBench, Products) {
 
 TEST(GpuBench, EngineByATinyModel) {
   const ops::testing::EmulatedCuda cuda;
-  const auto line = printed([] { bench_engine("tiny", "cuda", 2, 40, 5); });
-  EXPECT_EQ(line["model"], "tiny");
-  EXPECT_GT(line["shared_ms"], 0);
-  EXPECT_GT(line["unshared_ms"], 0);
+  const auto lines = lines_of([] { bench_engine("tiny", "cuda", {2, 40, 5, 3}); });
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["bench"], "engine");
+  EXPECT_GT(lines[0]["shared_ms"], 0);
+  EXPECT_GT(lines[0]["unshared_ms"], 0);
+  EXPECT_EQ(lines[1]["bench"], "decode");
+  for (const nlohmann::json& line : lines) {
+    EXPECT_EQ(line["model"], "tiny");
+    EXPECT_EQ(line["shape"], "2,40,5");
+  }
+  EXPECT_TRUE(lines[1].contains("shared_step_ms") && lines[1].contains("unshared_step_ms"));
 }
 
 // A device that takes 100 us a call and a host that takes `launch` us to queue one.
