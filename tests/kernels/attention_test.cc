@@ -235,7 +235,7 @@ TEST(GpuAttentionPlan, AFewNarrowPagesAreDoneWithTheWideOnes) {
       int32_t pages = 0;
       for (int32_t i = item.run_begin; i < item.run_end; ++i)
         pages += plan.runs[static_cast<size_t>(i)].blocks;
-      EXPECT_LE(pages, 2 * gpu::kSplitPages) << own;
+      EXPECT_LE(pages, gpu::kSplitPages) << own;
     }
   }
 }
