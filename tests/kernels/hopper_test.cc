@@ -84,10 +84,12 @@ TEST_P(HopperAttention, CausalPrefill) {
 TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
   Rng rng(52);
   for (const int32_t head_dim : {64, 128}) {
-    for (const int32_t own : {10, 40}) {
+    for (const int32_t own : {10, 40, 100}) {
       Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
       grow_star(tree, 330, 6, own);
-      const std::vector<RowRef> rows = rows_of(tree, 330, 330 + own, own == 10 ? 1 : 2);
+      // Of the longest the ends: pages that are before all rows, but not of all.
+      const std::vector<RowRef> rows =
+          rows_of(tree, own == 100 ? 420 : 330, 330 + own, own == 40 ? 2 : 1);
       const Step step = gpu_step(tree, rows, rng);
       const std::vector<double> want = attention_f64(tree, rows);
       for (const int processors : {1, 132}) {
