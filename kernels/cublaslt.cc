@@ -135,9 +135,11 @@ int CublasLt::propose(const Shape& shape, void* left, void* right, void* out, in
   if (api_.heuristic(handle_, shape.desc.get(), left, right, out, out, preference.get(), wanted,
                      found, &count) != kSuccess)
     return kSuccess;
-  if (most_tiles)
-    std::stable_sort(found, found + count,
-                     [](const auto& a, const auto& b) { return a.waves > b.waves; });
+  if (most_tiles) {
+    const auto most = std::max_element(
+        found, found + count, [](const auto& a, const auto& b) { return a.waves < b.waves; });
+    std::rotate(found, most, std::min(most + 1, found + count));
+  }
   for (int i = 0; i < count; ++i)
     if (found[i].status == kSuccess) algorithms.push_back(found[i].algorithm);
   return kSuccess;

@@ -68,8 +68,9 @@ void MmaAttention::list_wide(const StepAttention& step) {
       const WorkItem& item = schedule_.items[static_cast<size_t>(i)];
       if (!item.narrow && item.rows > 0) wide.push_back(list_pages(step, item));
     }
-    std::stable_sort(wide.begin() + first, wide.end(), [](const WideItem& a, const WideItem& b) {
-      return a.page_end - a.page_begin > b.page_end - b.page_begin;
+    std::sort(wide.begin() + first, wide.end(), [](const WideItem& a, const WideItem& b) {
+      return std::pair(a.page_begin - a.page_end, a.page_begin) <
+             std::pair(b.page_begin - b.page_end, b.page_begin);
     });
     const auto count = static_cast<int64_t>(wide.size()) - first;
     if (step.small) wide.resize(static_cast<size_t>(first + padded_items(count)), WideItem{});
