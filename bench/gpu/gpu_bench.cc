@@ -1,4 +1,4 @@
-// Attention, matrix products and whole prefills on a GPU: what tools/gpu_check prints and compares
+// Attention, matrix products, whole prefills and decoding on a GPU: what tools/gpu_check prints and compares
 // with other libraries. One JSON object per line.
 //
 //   gpu_bench [--device] [--shape TEXT] [--attention] [--hopper] [--gemm] [--engine MODEL_SHAPE]

@@ -104,13 +104,13 @@ class HopperConsumer {
     start();
     store_queries();
     group_.wait(key_full(stage_of(begin)), parity_of(begin));
-    int partial = partial_of(begin);
+    int masked = masked_of(begin);
     group_.fence();
     multiply_keys(stage_of(begin));
     group_.commit();
     group_.template wait_products<0>(scores_);
     group_.arrive(key_empty(stage_of(begin)));
-    softmax(begin, partial);
+    softmax(begin, masked);
     group_.begin_turns(item_.rows > kHopperRows ? 2 : 1);
     for (int tile = begin + 1; tile < end; ++tile) {
       const int stage = stage_of(tile), before = stage_of(tile - 1);
@@ -121,7 +121,7 @@ class HopperConsumer {
       scale();
       pack();
       group_.wait(key_full(stage), parity_of(tile));
-      partial = partial_of(tile);
+      masked = masked_of(tile);
       group_.take_turn();
       group_.fence();
       multiply_keys(stage);
@@ -133,7 +133,7 @@ class HopperConsumer {
       group_.pass_turn(tile + 1 == end);
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
-      softmax(tile, partial);
+      softmax(tile, masked);
     }
     const int last = end - 1;
     group_.template wait_products<0>(output_);
@@ -164,8 +164,8 @@ class HopperConsumer {
     group_.arrive(value_empty(stage_of(tile)));
   }
   // The groups that have rows which do not see all of the tile; once its keys are there.
-  PREFIX_BODY int partial_of(int tile) {
-    return group_.uniform(group_.template read<WidePage>(Shared::header(tile)).partial);
+  PREFIX_BODY int masked_of(int tile) {
+    return group_.uniform(group_.template read<WidePage>(Shared::header(tile)).masked);
   }
 
   // Of a packed row, in q or the result.
@@ -262,8 +262,8 @@ class HopperConsumer {
   }
 
   // S -> 2^(S - m) in place, moves m and l.
-  PREFIX_BODY void softmax(int tile, int partial) {
-    if ((partial >> group_.index() & 1) != 0) mask(tile);
+  PREFIX_BODY void softmax(int tile, int masked) {
+    if ((masked >> group_.index() & 1) != 0) mask(tile);
     group_.each_warp([&](Warp& warp) {
       Local<float> top[2];
       Local<Sums>& sums = sums_.of(warp);

@@ -206,8 +206,8 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
 // By warpgroups: merging would take longer than some pages more for all rows of a block.
 TEST(GpuAttentionPlan, AFewNarrowPagesAreDoneWithTheWideOnes) {
   Rng rng(38);
-  for (const int32_t own :
-       {5, 50}) {  // 16 and 100 packed rows of a leaf: blocks of 128 cut the latter
+  // 10 and 100 packed rows of a leaf: blocks of 128 cut both.
+  for (const int32_t own : {5, 50}) {
     Tree tree = gpu_tree(DType::kBf16, 16, 8, 16, rng);
     grow_star(tree, 2048, 300, own);
     std::vector<RowRef> rows;

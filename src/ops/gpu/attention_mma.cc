@@ -82,19 +82,22 @@ void MmaAttention::list_wide(const StepAttention& step) {
 // What the kernel would have to look for, once for all layers and heads.
 WideItem MmaAttention::list_pages(const StepAttention& step, const WorkItem& item) {
   std::vector<WidePage>& pages = schedule_.wide_pages;
-  int32_t lowest[kHopperGroups];  // positions of the groups' rows
+  struct Rows {
+    int32_t begin, end;
+    int32_t lowest;  // of their positions
+  };
+  Rows rows[kHopperGroups];
   for (int32_t group = 0; group < kHopperGroups; ++group) {
-    const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
+    Rows& r = rows[group];
+    r = {group * kHopperRows, std::min((group + 1) * kHopperRows, item.rows), INT32_MAX};
     const auto position = [&](int32_t row) {
       return step.positions.begin() + (item.row_begin + row) / step.group_heads();
     };
-    lowest[group] =
-        begin < end ? *std::min_element(position(begin), position(end - 1) + 1) : INT32_MAX;
+    if (r.begin < r.end) r.lowest = *std::min_element(position(r.begin), position(r.end - 1) + 1);
   }
-  const auto sees_all = [&](int32_t group, const WidePage& page) {
-    const int32_t begin = group * kHopperRows, end = std::min(begin + kHopperRows, item.rows);
-    return page.low <= begin && page.high >= end &&
-           page.block * kPageTokens + kPageTokens - 1 <= lowest[group];
+  const auto sees_all = [](const Rows& r, const WidePage& page) {
+    return page.low <= r.begin && page.high >= r.end &&
+           page.block * kPageTokens + kPageTokens - 1 <= r.lowest;
   };
   const auto begin = static_cast<int32_t>(pages.size());
   for (int32_t i = item.run_begin; i < item.run_end; ++i) {
@@ -109,7 +112,7 @@ WideItem MmaAttention::list_pages(const StepAttention& step, const WorkItem& ite
   for (size_t at = static_cast<size_t>(begin); at < pages.size(); ++at) {
     WidePage& first = pages[at - (at - static_cast<size_t>(begin)) % kHopperPages];
     for (int32_t group = 0; group < kHopperGroups; ++group)
-      if (!sees_all(group, pages[at])) first.partial |= 1 << group;
+      if (!sees_all(rows[group], pages[at])) first.masked |= 1 << group;
   }
   return {item.row_begin, item.rows, begin, static_cast<int32_t>(pages.size()), item.partial, {}};
 }

@@ -205,8 +205,7 @@ struct alignas(16) WideItem {
 struct alignas(16) WidePage {
   int32_t page, block;  // block: position / 32
   int16_t low, high;    // rows of the item that it belongs to
-  int32_t
-      partial;  // of the first page of a tile: groups with rows that do not see all of it, as bits
+  int32_t masked;       // of a tile's first page: groups some rows of which do not see all, as bits
 };
 struct ReductionGroup {
   int32_t row_begin, rows;       // packed rows of the result
