@@ -29,22 +29,13 @@ constexpr int64_t kPanelStride = 128;                     // bytes of one k pair
 constexpr int64_t kPanelTile = kPanelStride * kTileRows;  // bytes of a tile's k in a panel
 constexpr int64_t kRightHalf = 64;                        // bytes to columns 16..31 of a panel
 
-// What registers hold.
-struct TileShape {
-  int rows;     // of C and A
-  int k_bytes;  // of a row of A: B has a row for each 4
-  bool operator==(const TileShape&) const = default;
-};
-constexpr int kWholeK = 64;  // bytes
-
 // Registers 0..3 hold C, 4 and 5 A, 6 and 7 B. With fewer than 16 rows, C and A are shorter,
 // so that nothing outside the caller's rows is read or written.
-constexpr TileConfig tile_config(TileShape shape) {
+constexpr TileConfig tile_config(int rows) {
   TileConfig config;
   for (int i = 0; i < 8; ++i) {
-    const bool a = i == 4 || i == 5, b = i > 5;
-    config.bytes_per_row[i] = static_cast<uint16_t>(a ? shape.k_bytes : 64);
-    config.rows[i] = static_cast<uint8_t>(b ? shape.k_bytes / 4 : shape.rows);
+    config.bytes_per_row[i] = 64;
+    config.rows[i] = static_cast<uint8_t>(i < 6 ? rows : kTileRows);
   }
   return config;
 }
@@ -67,33 +58,32 @@ struct Int8Tiles {
   }
 };
 
-// What this thread's registers are configured for; no rows: not configured.
+// The rows that this thread's registers are configured for; 0: not configured.
 template <class T>
 struct Configured {
-  static thread_local TileShape shape;
+  static thread_local int rows;
 };
 template <class T>
-thread_local TileShape Configured<T>::shape = {};
+thread_local int Configured<T>::rows = 0;
 
 template <class T>
-void configure_tiles(int rows, int k_bytes = kWholeK) {
-  const TileShape shape{rows, k_bytes};
-  if (Configured<T>::shape == shape) return;
-  const TileConfig config = tile_config(shape);
+void configure_tiles(int rows) {
+  if (Configured<T>::rows == rows) return;
+  const TileConfig config = tile_config(rows);
   T::configure(config);
-  Configured<T>::shape = shape;
+  Configured<T>::rows = rows;
 }
 
 template <class T>
 void begin_tiles() {
-  Configured<T>::shape = {};  // whatever other code did to this thread's tiles
+  Configured<T>::rows = 0;  // whatever other code did to this thread's tiles
   configure_tiles<T>(kTileRows);
 }
 
 template <class T>
 void end_tiles() {
   T::release();
-  Configured<T>::shape = {};
+  Configured<T>::rows = 0;
 }
 
 template <class T, int kTile>
@@ -259,8 +249,10 @@ void multiply_tile_amx(const TileArgs& t) {
   }
 }
 
-// What every table with products on tiles has. These processors have 2 MB of L2, which a neighbour on the core's other thread may use too. x takes a
-// fifth of it: twice the rows read weights half as often, and took as long (measured).
+// What every table with products on tiles has. These processors have 2 MB of L2, which a neighbour on the core's
+// other thread may use too. x takes a fifth of it: twice the rows read weights half as often, and took as long
+// (measured). Attention takes twice the rows of other levels: keys and values, which a tile reads again for each
+// group of rows, cost more than scores (measured).
 template <class T>
 inline void use_tiles(GemmKernels& gemm) {
   gemm.begin = begin_tiles<T>;
@@ -269,6 +261,7 @@ inline void use_tiles(GemmKernels& gemm) {
   gemm.least_prefetch_rows = 1;
   gemm.row_block = 192;
   gemm.k_block_bytes = 2048;
+  gemm.attention_rows = 96;
 }
 
 // FLOP of `iterations` rounds of the 2 x 2 register block without loads. The tiles hold random

@@ -1,17 +1,17 @@
-// Weights times int8 values on AMX (ValueTileArgs): sums of whole numbers over all pages in tile registers, which then
-// are scaled and added to o in vectors.
+// Weights times int8 values on AMX (ValueTileArgs): the product of amx_impl.h over all pages of a span, whose sums
+// of whole numbers then are scaled and added to o in vectors.
 //
-//   32 rows:    A0 | C0 C1     a panel (32 columns) at a time     A: 16 rows of P x 32 bytes of a page
-//               A1 | C2 C3                                        B: 8 quads of keys of V x 16 columns
-//                    B0 B1
+//   32 rows of P    [ page | page ][ page | page ]      a tile's row: 64 keys, of two pages
+//   V, a panel      [ page ][ page ][ page ][ page ]    copied from where each page lies, 1 KB after the other
 //
-//   1..16 rows: A0 | C0 C1 C2 C3   two panels at once: four sums in flight hide the latency
-//                    B0 B1 B0 B1
+// A multiplication takes as long for the 32 keys of one page as for those of two, and only what lies together
+// fits a tile. Behind an odd number of pages V is zero, whatever P has there.
 //
 // With the operations of values_impl.h on each number, so with its bits. T: the tile operations, S: the vectors
 // (simd.h), parameters both, so that tests run it on models of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/cpu/amx_impl.h"
@@ -19,102 +19,65 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int kPageK = 32;             // bytes of a row of P in a page
 constexpr int64_t kValuePanel = 1024;  // bytes of a panel of a page
 
-// Sums of `rows` rows as tile registers leave them, added to o.
+// Unsigned weights, signed values.
+struct ValueTiles {
+  using Element = uint8_t;
+  static constexpr int64_t kK = 64;
+  template <class T, int kC, int kA, int kB>
+  static void multiply() {
+    T::template multiply_uint8<kC, kA, kB>();
+  }
+};
+
+// Panel `panel` of all pages, and zeros up to whole tiles.
+inline void gather_panel(const ValueTileArgs& t, int64_t panel, std::byte* to) {
+  for (int64_t page = 0; page < t.pages; ++page, to += kValuePanel)
+    __builtin_memcpy(to, t.blocks[page] + panel * kValuePanel, kValuePanel);
+  if (t.pages % 2 != 0) __builtin_memset(to, 0, kValuePanel);
+}
+
+// o += scale * sums, of `rows` rows from `row` on and `columns` columns from `column` on.
 template <class S>
 inline void add_sums(const ValueTileArgs& t, const int32_t* sums, int64_t columns, int64_t row,
                      int64_t rows, int64_t column) {
   for (int64_t r = 0; r < rows; ++r) {
     const typename S::F scale = S::set1(t.p_scales[(row + r) * kBlockSpans]);
     float* const o = t.o + (row + r) * t.ldo + column;
-    for (int64_t c = 0; c < columns; c += S::kLanes)
-      S::store(o + c, S::fma(S::load_i32(sums + r * columns + c, 0), scale, S::load(o + c)));
-  }
-}
-
-// Rows [row, row + 32) of a panel.
-template <class T, class S>
-inline void full_values(const ValueTileArgs& t, int64_t row, int64_t column) {
-  alignas(64) int32_t sums[kFullRows * kPanelColumns];
-  const uint8_t* p = t.p + row * t.ldp;
-  T::template zero<0>();
-  T::template zero<1>();
-  T::template zero<2>();
-  T::template zero<3>();
-  for (int64_t page = 0; page < t.pages; ++page, p += kPageK) {
-    const std::byte* const v = t.blocks[page] + column / kPanelColumns * kValuePanel;
-    T::template load<4>(p, t.ldp);
-    T::template load<6>(v, kPanelStride);
-    T::template multiply_uint8<0, 4, 6>();
-    T::template load<7>(v + kRightHalf, kPanelStride);
-    T::template multiply_uint8<1, 4, 7>();
-    T::template load<5>(p + kTileRows * t.ldp, t.ldp);
-    T::template multiply_uint8<2, 5, 6>();
-    T::template multiply_uint8<3, 5, 7>();
-  }
-  constexpr int64_t kBytes = kPanelColumns * sizeof(int32_t);
-  int32_t* const lower = sums + kTileRows * kPanelColumns;
-  T::template store<0>(sums, kBytes);
-  T::template store<1>(sums + 16, kBytes);
-  T::template store<2>(lower, kBytes);
-  T::template store<3>(lower + 16, kBytes);
-  add_sums<S>(t, sums, kPanelColumns, row, kFullRows, column);
-}
-
-// `rows` rows, as the registers are configured, of a panel or of two.
-template <class T, class S, bool kBoth>
-inline void few_values(const ValueTileArgs& t, int64_t row, int64_t rows, int64_t column) {
-  constexpr int64_t kColumns = (kBoth ? 2 : 1) * kPanelColumns;
-  constexpr int64_t kBytes = kColumns * sizeof(int32_t);
-  alignas(64) int32_t sums[kTileRows * kColumns];
-  const uint8_t* p = t.p + row * t.ldp;
-  T::template zero<0>();
-  T::template zero<1>();
-  if constexpr (kBoth) {
-    T::template zero<2>();
-    T::template zero<3>();
-  }
-  for (int64_t page = 0; page < t.pages; ++page, p += kPageK) {
-    const std::byte* const v = t.blocks[page] + column / kPanelColumns * kValuePanel;
-    T::template load<4>(p, t.ldp);
-    T::template load<6>(v, kPanelStride);
-    T::template multiply_uint8<0, 4, 6>();
-    T::template load<7>(v + kRightHalf, kPanelStride);
-    T::template multiply_uint8<1, 4, 7>();
-    if constexpr (kBoth) {
-      T::template load<6>(v + kValuePanel, kPanelStride);
-      T::template multiply_uint8<2, 4, 6>();
-      T::template load<7>(v + kValuePanel + kRightHalf, kPanelStride);
-      T::template multiply_uint8<3, 4, 7>();
+    for (int64_t c = 0; c < columns; c += S::kLanes) {
+      const typename S::F sum = S::load_i32(sums + r * 2 * kPanelColumns + c, 0);
+      S::store(o + c, S::fma(sum, scale, S::load(o + c)));
     }
   }
-  T::template store<0>(sums, kBytes);
-  T::template store<1>(sums + 16, kBytes);
-  if constexpr (kBoth) {
-    T::template store<2>(sums + 32, kBytes);
-    T::template store<3>(sums + 48, kBytes);
-  }
-  add_sums<S>(t, sums, kColumns, row, rows, column);
 }
 
 template <class T, class S>
 void multiply_value_tile_amx(const ValueTileArgs& t) {
-  int64_t row = 0;
-  if (t.rows >= kFullRows) configure_tiles<T>(kTileRows, kPageK);
-  for (; row + kFullRows <= t.rows; row += kFullRows)
-    for (int64_t column = 0; column < t.d; column += kPanelColumns)
-      full_values<T, S>(t, row, column);
-  while (row < t.rows) {
-    const int64_t left = t.rows - row;
-    const int64_t rows = left < kTileRows ? left : kTileRows;
-    configure_tiles<T>(static_cast<int>(rows), kPageK);
-    int64_t column = 0;
-    for (; column + 2 * kPanelColumns <= t.d; column += 2 * kPanelColumns)
-      few_values<T, S, true>(t, row, rows, column);
-    if (column < t.d) few_values<T, S, false>(t, row, rows, column);
-    row += rows;
+  static_assert(kSpanPages % 2 == 0);
+  alignas(64) std::byte values[2][kSpanPages * kValuePanel];
+  alignas(64) int32_t sums[kFullRows * 2 * kPanelColumns];
+  const void* const left = values[0];
+  const void* const right = values[1];
+  for (int64_t column = 0; column < t.d; column += 2 * kPanelColumns) {
+    const bool both = column + kPanelColumns < t.d;
+    const int64_t panel = column / kPanelColumns;
+    gather_panel(t, panel, values[0]);
+    if (both) gather_panel(t, panel + 1, values[1]);
+    for (int64_t row = 0; row < t.rows; row += kFullRows) {
+      TileArgs tile;
+      tile.a = t.p + row * t.ldp;
+      tile.lda = t.ldp;
+      tile.b0 = &left;
+      tile.b1 = both ? &right : nullptr;
+      tile.chunks = 1;
+      tile.kc = (t.pages + 1) / 2 * ValueTiles::kK;
+      tile.c = reinterpret_cast<float*>(sums);
+      tile.ldc = 2 * kPanelColumns;
+      tile.rows = t.rows - row < kFullRows ? t.rows - row : kFullRows;
+      multiply_tile_amx<T, ValueTiles>(tile);
+      add_sums<S>(t, sums, (both ? 2 : 1) * kPanelColumns, row, tile.rows, column);
+    }
   }
 }
 

@@ -7,7 +7,7 @@
 //     1. scores                   S[rows, 64 keys] = Q K^T, two pages of 32 keys at a time
 //     2. softmax of each row      S -> P, m, l; O is rescaled if m moved
 //     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
-//   and again for the next 48 rows
+//   and again for the next rows (GemmKernels::attention_rows)
 //   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
 // Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the scales of
@@ -36,9 +36,6 @@ namespace {
 
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
-// Packed rows that take all steps of a key block before the next ones do: their scores, 4 bytes a key
-// and row, are still near when they are read. A block of int8 keys and values is 64 KB.
-constexpr int64_t kGroupRows = 48;
 constexpr float kLog2E = 1.44269504088896340736f;
 // What the kernels are written for.
 static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
@@ -80,6 +77,9 @@ struct Call {
 };
 
 size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+// Rows of whole cache lines, which a tile's row of 64 bytes never straddles, and of an odd number: those of a tile
+// should not share sets of L1.
+int64_t odd_lines(int64_t bytes) { return ((bytes + 63) / 64 | 1) * 64; }
 
 // One kv head of one item.
 class ItemTask {
@@ -231,8 +231,9 @@ class ItemTask {
       row_end = std::max(row_end, piece.row_end);
     }
     prefetch_next();
-    for (int64_t begin = row_begin; begin < row_end; begin += kGroupRows) {
-      const int64_t end = std::min(row_end, begin + kGroupRows);
+    const int64_t step = call_.context.kernels->gemm.attention_rows;
+    for (int64_t begin = row_begin; begin < row_end; begin += step) {
+      const int64_t end = std::min(row_end, begin + step);
       block.over_pieces(begin, end, [&](const KeyBlock::Piece& piece) { scores(block, piece); });
       softmax(block, begin, end);
       if (call_.int8())
@@ -513,10 +514,9 @@ class ItemTask {
     for (const int32_t page : next_block_.pages) prefetch(key_page(page));
   }
 
-  // Inside a block the hardware follows; every fourth line is enough to show it the way.
   void prefetch(const std::byte* data) const {
     const auto bytes = static_cast<int64_t>(call_.step.kv.block_bytes());
-    for (int64_t i = 0; i < bytes; i += 256) __builtin_prefetch(data + i, 0, 2);
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(data + i, 0, 2);
   }
 
   const std::byte* value_page(int32_t page) const {
@@ -581,17 +581,18 @@ void CpuStep::attention(const AttentionArgs& args) {
     tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
   const int64_t group = arrays_.heads / kv.kv_heads;
   const int64_t d = kv.d_padded();
-  // Leading dimensions off the powers of two: rows of a tile should not share L1 sets.
-  Call call{context_,       arrays_,           plan,   args, group, d, d + 32, d + 16,
-            kKeyBlock + 32, tile_rows * group, nullptr};
+  const int64_t number = kv.type == KvType::kInt8 ? 1 : static_cast<int64_t>(context_.act_bytes());
+  const int64_t ldq = odd_lines(d * number) / number, ldp = odd_lines(kKeyBlock * number) / number;
+  Call call{context_, arrays_, plan, args, group, d, ldq, d + 16, ldp, tile_rows * group, nullptr};
   if (plan.partial_slots > 0) {
     call.partials =
         context_.partials->reserve(static_cast<size_t>(plan.partial_slots) *
                                    static_cast<size_t>(kv.kv_heads) * call.state_bytes());
   }
+  // Heads one after the other: what many tiles read of one stays in L2.
   const auto over_heads = [&](int64_t n, auto&& task) {
     context_.threads->run(n * kv.kv_heads, [&](int64_t index, int worker) {
-      task(index / kv.kv_heads, index % kv.kv_heads, context_.scratch[worker]);
+      task(index % n, index / n, context_.scratch[worker]);
     });
   };
   over_heads(static_cast<int64_t>(plan.items.size()),

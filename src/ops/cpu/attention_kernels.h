@@ -63,7 +63,9 @@ struct WholeSoftmaxArgs {
 
 // o += scale * (P V), with P V exact: a sum of whole numbers.
 struct ValueTileArgs {
-  const uint8_t* p = nullptr;  // [rows, ldp], 32 of each page
+  // [rows, ldp], 32 of each page. Of an odd number of pages what lies behind the last one's is read as well,
+  // and counts for nothing.
+  const uint8_t* p = nullptr;
   int64_t ldp = 0;
   const float* p_scales = nullptr;           // of row r at r * kBlockSpans
   const std::byte* const* blocks = nullptr;  // of values, of each page (KvLayout)
