@@ -1,6 +1,7 @@
 """What the tests of the prefix command share: TEST.py [--bin DIR] [unittest arguments]."""
 
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,11 @@ SHARED = {}  # filled once: the folder and the model that all tests use
 def prefix(*args, stdin="", binary=None):
     command = [str(binary or BIN / "prefix"), *map(str, args)]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
+
+
+def tokens(n, seed):
+    generator = random.Random(seed)
+    return [generator.randrange(1, 128) for _ in range(n)]
 
 
 def lines(requests):

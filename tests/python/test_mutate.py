@@ -63,6 +63,19 @@ class ListsTest(unittest.TestCase):
             for test in one.tests:
                 runner.command_of(test)
 
+    def test_a_python_test_that_is_not_there_is_told(self) -> None:
+        commands = {"check": MUTATE.Command("check", run=("python3", "test_sum.py")), "go": MUTATE.Command("go", run=("go",))}
+        known = {"Sums", "Sums.test_add"}
+        for test in ("check", "check Sums", "check Sums.test_add", "check test_sum.Sums", "go Other", "sum_test Other"):
+            self.assertIsNone(MUTATE.unknown_python_test(mutant(tests=(test,)), commands, known), test)
+        for test in ("check Other.test_add", "check Sums.test_more", "check test_sum.Other"):
+            self.assertEqual(MUTATE.unknown_python_test(mutant(tests=("check", test)), commands, known), test)
+
+    def test_python_tests_are_found_by_their_class(self) -> None:
+        found = MUTATE.python_tests(ROOT)
+        self.assertLessEqual({"ListsTest", "ListsTest.test_python_tests_are_found_by_their_class"}, found)
+        self.assertNotIn("ListsTest.test_the_copy_follows_the_tree", found)
+
     def test_the_table_wants_every_area(self) -> None:
         two = [mutant(), MUTATE.Mutant("other", "x", "f", "a", "b", ("t",))]
         text, good = MUTATE.table({"sums/one": {"killed_by": "t"}}, two)
