@@ -3,7 +3,8 @@
 
 use super::kind::Kind;
 use super::model::Model;
-use super::recipe::{Recipe, MAX_FILE};
+use super::recipe::Recipe;
+use super::recipe_file::MAX_FILE;
 use crate::error::{quote, Code, Error, Result};
 use crate::text::Text;
 use std::sync::OnceLock;

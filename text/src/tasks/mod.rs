@@ -20,6 +20,7 @@ mod model;
 mod options;
 mod prompt;
 mod recipe;
+mod recipe_file;
 mod rerank;
 mod results;
 mod setup;

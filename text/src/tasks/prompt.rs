@@ -10,7 +10,8 @@
 //! Pieces are encoded on their own, so that what is around a text never changes its tokens. What is
 //! cut are tokens of one field, so what follows it always survives.
 
-use super::recipe::{parse_piece, Field, Part, Piece, Prompt, Recipe, Special};
+use super::recipe::{Field, Part, Piece, Prompt, Recipe, Special};
+use super::recipe_file::parse_piece;
 use crate::chat::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
