@@ -17,11 +17,11 @@
 namespace prefix::ops {
 namespace {
 
-// Rows that the products of a layer are worth being read for by one thread. Its queries, keys, values
-// and what the feed-forward block brings down, 16 + 12 KB a row of 1,024, then stay close to its L2.
-constexpr int64_t kLeastBlockRows = 48;
-// Of each thread, so that a slow one can leave some to the others.
-constexpr int64_t kLeastBlocks = 2;
+// Of each thread, so that a slow one can leave some to the others; and the rows of one, or operations follow
+// each other.
+constexpr int64_t kLeastBlocks = 2, kLeastBlockRows = 48;
+
+int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 const KernelTable& table_of(Isa isa, const NumericTypes& types) {
   return same_bits(types) ? same_bits_table(isa) : kernel_table(isa);
@@ -29,13 +29,20 @@ const KernelTable& table_of(Isa isa, const NumericTypes& types) {
 
 }  // namespace
 
+CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes)
+    : compute_type_(compute_type_of(types, kernels)),
+      types_(types),
+      block_rows_(kernels.gemm.block_rows),
+      block_step_(std::max(kernels.gemm.row_step, kPrefetchRows)),
+      lanes_(lanes) {}
+
 CpuDevice::CpuDevice(const CpuOptions& options)
     : CpuDevice(options, table_of(choose_isa(options.isa), options.types)) {}
 
 CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernels), options.types, threads_->count()) {
+      sizes_(options.types, kernels, threads_->count()) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
@@ -61,9 +68,8 @@ int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 3
 
 int64_t CpuSizes::block_rows(int64_t rows) const {
   if (rows <= most_without_blocks(rows)) return 0;
-  const int64_t blocks = rows / (kLeastBlockRows * lanes_) * lanes_;
-  constexpr int64_t kStep = 2 * kBlockRows;  // of a tile
-  return ((rows + blocks - 1) / blocks + kStep - 1) / kStep * kStep;
+  const int64_t blocks = std::max(kLeastBlocks, rows / (block_rows_ * lanes_)) * lanes_;
+  return round_up((rows + blocks - 1) / blocks, block_step_);
 }
 
 int64_t CpuSizes::most_without_blocks(int64_t rows) const {
@@ -71,8 +77,9 @@ int64_t CpuSizes::most_without_blocks(int64_t rows) const {
 }
 
 int64_t CpuSizes::longest_block(int64_t rows) const {
-  return rows == most_without_blocks(rows) ? 0
-                                           : kLeastBlockRows * (kLeastBlocks + 1) / kLeastBlocks;
+  return rows == most_without_blocks(rows)
+             ? 0
+             : round_up(block_rows_ * (kLeastBlocks + 1) / kLeastBlocks, block_step_);
 }
 
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
@@ -205,9 +212,8 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 }
 
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
-  return std::make_unique<CpuSizes>(
-      compute_type_of(options.types, table_of(choose_isa(options.isa), options.types)),
-      options.types, options.threads ? options.threads->count() : options.lanes);
+  return std::make_unique<CpuSizes>(options.types, table_of(choose_isa(options.isa), options.types),
+                                    options.threads ? options.threads->count() : options.lanes);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

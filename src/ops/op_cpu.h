@@ -14,8 +14,7 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
-  CpuSizes(ComputeType compute_type, const NumericTypes& types, int32_t lanes)
-      : compute_type_(compute_type), types_(types), lanes_(lanes) {}
+  CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes);
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
@@ -33,6 +32,7 @@ class CpuSizes final : public DeviceSizes {
  private:
   ComputeType compute_type_;
   NumericTypes types_;
+  int64_t block_rows_, block_step_;
   int32_t lanes_;
 };
 

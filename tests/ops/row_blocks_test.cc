@@ -1,11 +1,13 @@
 // Rows of a step in blocks, each of which a thread takes through several operations.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <latch>
 #include <set>
 #include <vector>
 
+#include "ops/cpu/kernel_tables.h"
 #include "ops/op_cpu.h"
 
 namespace prefix::ops {
@@ -26,21 +28,31 @@ TEST(RowBlocks, OfFewRowsThereAreNone) {
 }
 
 // Large enough to be worth reading the weights for, small enough for L2, and as many for each thread.
+void expect_alike(const KernelTable& table, int threads) {
+  const CpuDevice device({kBf16Types, "scalar", std::make_shared<Threads>(threads)}, table);
+  const int64_t step = std::max(table.gemm.row_step, kPrefetchRows);
+  for (int64_t rows = 96 * threads; rows < 3000; ++rows) {
+    const int64_t each = device.sizes().block_rows(rows);
+    ASSERT_GE(each, rows < 2 * table.gemm.block_rows * threads ? 48 : table.gemm.block_rows)
+        << rows;
+    ASSERT_LE(each, device.sizes().longest_block(rows)) << rows;
+    ASSERT_EQ(each % step, 0) << rows;
+    const int64_t blocks = (rows + each - 1) / each;
+    ASSERT_GT(blocks, threads) << rows;
+    // In as many turns of all threads no shorter ones would do: none waits longer than it must.
+    const int64_t turns = (blocks + threads - 1) / threads;
+    const int64_t least = (rows + turns * threads - 1) / (turns * threads);
+    ASSERT_LT(each - least, step) << rows;
+  }
+}
+
 TEST(RowBlocks, AreAlikeForAllThreads) {
+  KernelTable tiles = kernel_table(Isa::kScalar);
+  tiles.gemm.row_step = 32;
+  tiles.gemm.block_rows = 112;  // no multiple of a step with half as many more
   for (const int threads : {1, 2, 5}) {
-    const CpuDevice device = device_of(threads);
-    for (int64_t rows = 96 * threads; rows < 3000; ++rows) {
-      const int64_t each = device.sizes().block_rows(rows);
-      ASSERT_GE(each, 48) << rows;
-      ASSERT_LE(each, device.sizes().longest_block(rows)) << rows;
-      ASSERT_EQ(each % (2 * kBlockRows), 0) << rows;
-      const int64_t blocks = (rows + each - 1) / each;
-      ASSERT_GE(blocks, 2 * threads - 1) << rows;
-      // In as many turns of all threads no shorter ones would do: none waits longer than it must.
-      const int64_t turns = (blocks + threads - 1) / threads;
-      const int64_t least = (rows + turns * threads - 1) / (turns * threads);
-      ASSERT_LT(each - least, 2 * kBlockRows) << rows;
-    }
+    expect_alike(kernel_table(Isa::kScalar), threads);
+    expect_alike(tiles, threads);
   }
 }
 
