@@ -17,8 +17,9 @@
 namespace prefix::ops {
 namespace {
 
-// Of each thread, so that a slow one can leave some to the others; and the rows of one, or operations follow
-// each other.
+// Of each thread, so that a slow one can leave some to the others; and the rows of one, or operations follow each
+// other. Where longer ones are better (GemmKernels::layer_rows) these still do for few rows: what such steps need
+// besides stays small.
 constexpr int64_t kLeastBlocks = 2, kLeastBlockRows = 48;
 
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -32,7 +33,7 @@ const KernelTable& table_of(Isa isa, const NumericTypes& types) {
 CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes)
     : compute_type_(compute_type_of(types, kernels)),
       types_(types),
-      block_rows_(kernels.gemm.block_rows),
+      layer_rows_(kernels.gemm.layer_rows),
       block_step_(std::max(kernels.gemm.row_step, kPrefetchRows)),
       lanes_(lanes) {}
 
@@ -68,7 +69,7 @@ int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 3
 
 int64_t CpuSizes::block_rows(int64_t rows) const {
   if (rows <= most_without_blocks(rows)) return 0;
-  const int64_t blocks = std::max(kLeastBlocks, rows / (block_rows_ * lanes_)) * lanes_;
+  const int64_t blocks = std::max(kLeastBlocks, rows / (layer_rows_ * lanes_)) * lanes_;
   return round_up((rows + blocks - 1) / blocks, block_step_);
 }
 
@@ -79,7 +80,7 @@ int64_t CpuSizes::most_without_blocks(int64_t rows) const {
 int64_t CpuSizes::longest_block(int64_t rows) const {
   return rows == most_without_blocks(rows)
              ? 0
-             : round_up(block_rows_ * (kLeastBlocks + 1) / kLeastBlocks, block_step_);
+             : round_up(layer_rows_ * (kLeastBlocks + 1) / kLeastBlocks, block_step_);
 }
 
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }

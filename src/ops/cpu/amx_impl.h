@@ -262,7 +262,7 @@ inline void use_tiles(GemmKernels& gemm) {
   gemm.least_prefetch_rows = 1;
   gemm.row_block = 192;
   gemm.k_block_bytes = 2048;
-  gemm.block_rows = 128;
+  gemm.layer_rows = 128;
   gemm.attention_rows = 96;
 }
 

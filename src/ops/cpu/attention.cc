@@ -58,14 +58,22 @@ struct Call {
   const AttentionArgs& args;
   int64_t group;     // query heads per kv head
   int64_t d;         // padded
-  int64_t ldq;       // elements
   int64_t ldo;       // floats, of a state
-  int64_t ldp;       // elements
   int64_t max_rows;  // packed rows of the largest tile
-  std::byte* partials;
+  std::byte* partials = nullptr;
+  int64_t ldq = leading(d);  // elements
+  int64_t ldp = leading(kKeyBlock);
 
   bool int8() const { return step.kv.type == KvType::kInt8; }
   size_t act_bytes() const { return context.act_bytes(); }
+  // Of a number of packed queries and weights.
+  size_t operand_bytes() const { return int8() ? 1 : act_bytes(); }
+  // Leading dimension of their rows: whole cache lines, which a tile's row of 64 bytes never straddles, and an odd
+  // number of them, as rows of a tile should not share sets of L1.
+  int64_t leading(int64_t numbers) const {
+    const auto bytes = static_cast<int64_t>(operand_bytes());
+    return ((numbers * bytes + 63) / 64 | 1) * 64 / bytes;
+  }
   size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
   SoftmaxState state_at(std::byte* at) const {
     auto* const o = reinterpret_cast<float*>(at);
@@ -77,9 +85,6 @@ struct Call {
 };
 
 size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
-// Rows of whole cache lines, which a tile's row of 64 bytes never straddles, and of an odd number: those of a tile
-// should not share sets of L1.
-int64_t odd_lines(int64_t bytes) { return ((bytes + 63) / 64 | 1) * 64; }
 
 // One kv head of one item.
 class ItemTask {
@@ -91,9 +96,8 @@ class ItemTask {
         head_(head),
         rows_((tile.row_end - tile.row_begin) * call.group) {
     const auto n = static_cast<size_t>(rows_);
-    const size_t q_bytes = round_up(n * static_cast<size_t>(call.ldq) * call.act_bytes());
-    const size_t p_bytes =
-        round_up(n * static_cast<size_t>(call.ldp) * (call.int8() ? 1 : call.act_bytes()));
+    const size_t q_bytes = round_up(n * static_cast<size_t>(call.ldq) * call.operand_bytes());
+    const size_t p_bytes = round_up(n * static_cast<size_t>(call.ldp) * call.operand_bytes());
     const size_t s_bytes = round_up(n * kScoreColumns * sizeof(float));
     const size_t position_bytes = round_up(n * sizeof(int32_t));
     const size_t state_bytes = round_up(call.state_bytes());
@@ -265,8 +269,7 @@ class ItemTask {
       const void* left = key_page(pages[page]);
       const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
       TileArgs tile;
-      tile.a =
-          q_ + static_cast<size_t>(row_begin * call_.ldq) * (call_.int8() ? 1 : call_.act_bytes());
+      tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.operand_bytes();
       tile.lda = call_.ldq;
       tile.b0 = &left;
       tile.b1 = right == nullptr ? nullptr : &right;
@@ -581,9 +584,7 @@ void CpuStep::attention(const AttentionArgs& args) {
     tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
   const int64_t group = arrays_.heads / kv.kv_heads;
   const int64_t d = kv.d_padded();
-  const int64_t number = kv.type == KvType::kInt8 ? 1 : static_cast<int64_t>(context_.act_bytes());
-  const int64_t ldq = odd_lines(d * number) / number, ldp = odd_lines(kKeyBlock * number) / number;
-  Call call{context_, arrays_, plan, args, group, d, ldq, d + 16, ldp, tile_rows * group, nullptr};
+  Call call{context_, arrays_, plan, args, group, d, d + 16, tile_rows * group};
   if (plan.partial_slots > 0) {
     call.partials =
         context_.partials->reserve(static_cast<size_t>(plan.partial_slots) *

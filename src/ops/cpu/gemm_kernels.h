@@ -112,7 +112,7 @@ struct GemmKernels {
   int64_t k_block_bytes = 5120;
   // Rows that the products of a layer are worth being read for by one thread (CpuSizes::block_rows). Their queries,
   // keys, values and what the feed-forward block brings down, 16 + 12 KB a row of 1,024, then stay close to its L2.
-  int64_t block_rows = 48;
+  int64_t layer_rows = 48;
   // Packed rows of attention that take all steps of a key block before the next ones do: their scores, 4 bytes
   // a key and row, are still near when they are read. A block of int8 keys and values is 64 KB.
   int64_t attention_rows = 48;
