@@ -44,6 +44,12 @@ void Device::linear_gated_adapted(const PackedWeights&, int64_t, const float*, c
   fail(Code::kInternal, "device \"", name(), "\" has no adapters");
 }
 
+void Device::linear_in_slices(const PackedWeights&, const float*, const LowRankArgs&,
+                              ActivationBuffer, int64_t, float*, int64_t, int64_t,
+                              const std::function<void(int64_t, int64_t)>&) {
+  fail(Code::kInternal, "device \"", name(), "\" has no blocks of rows");
+}
+
 void Step::qkv_rows(const QkvArgs&, int64_t, int64_t) {
   fail(Code::kInternal, "the device of this step has no blocks of rows");
 }

@@ -148,6 +148,13 @@ class Device {
   };
   virtual void linear_adapted(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
                               ActivationBuffer x, int64_t rows, float* y, int64_t ld, bool add);
+  // linear_adapted() on the device of a RowBlock, a slice of the columns after the other: each(first, count)
+  // finds columns [first, first + count) at the beginning of the rows of y, where the next slice takes their
+  // place. `slice`: columns of each, a multiple of 64; the last has what is left.
+  virtual void linear_in_slices(const PackedWeights& w, const float* bias,
+                                const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                                float* y, int64_t ld, int64_t slice,
+                                const std::function<void(int64_t first, int64_t count)>& each);
   virtual void linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,
                                     const float* bias_up, ActivationFn fn,
                                     const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,

@@ -161,19 +161,37 @@ void CpuDevice::multiply_thin(const LowRankArgs& adapted, ActivationBuffer x) {
             range.matrices->rank(), from_row(adapted.inner, range.begin, act_bytes()));
 }
 
-void CpuDevice::linear_adapted(const PackedWeights& w, const float* bias,
-                               const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
-                               float* y, int64_t ld, bool add) {
-  multiply_thin(adapted, x);
+namespace {
+
+GemmOutput adapted_output(const PackedWeights& w, const float* bias,
+                          const Device::LowRankArgs& adapted, float* y, int64_t ld) {
   GemmOutput output;
   output.y = y;
   output.ldy = ld;
-  output.add = add;
   output.bias = bias;
   output.columns = w.n;
   output.thin = adapted.rows;
   output.thin_x = adapted.inner;
+  return output;
+}
+
+}  // namespace
+
+void CpuDevice::linear_adapted(const PackedWeights& w, const float* bias,
+                               const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                               float* y, int64_t ld, bool add) {
+  multiply_thin(adapted, x);
+  GemmOutput output = adapted_output(w, bias, adapted, y, ld);
+  output.add = add;
   gemm(context_, w, x, rows, output);
+}
+
+void CpuDevice::linear_in_slices(const PackedWeights& w, const float* bias,
+                                 const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                                 float* y, int64_t ld, int64_t slice,
+                                 const std::function<void(int64_t, int64_t)>& each) {
+  multiply_thin(adapted, x);
+  gemm_in_slices(context_, w, x, rows, adapted_output(w, bias, adapted, y, ld), slice, each);
 }
 
 void CpuDevice::linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,

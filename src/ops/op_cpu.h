@@ -77,6 +77,9 @@ class CpuDevice final : public Device {
                     ActivationBuffer out) override;
   void linear_adapted(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
                       ActivationBuffer x, int64_t rows, float* y, int64_t ld, bool add) override;
+  void linear_in_slices(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
+                        ActivationBuffer x, int64_t rows, float* y, int64_t ld, int64_t slice,
+                        const std::function<void(int64_t first, int64_t count)>& each) override;
   void linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, ActivationFn fn, const LowRankArgs& adapted,
                             ActivationBuffer x, int64_t rows, ActivationBuffer out) override;

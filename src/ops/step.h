@@ -57,6 +57,9 @@ struct QkvArgs {
   const float* cos = nullptr;
   const float* sin = nullptr;
   ActivationBuffer q;  // [rows, heads * head_dim], written
+  // qkv_rows() only: qkv has vectors [first_head, end_head) of the heads + 2 * kv_heads of a row. end_head 0: all,
+  // which norm_whole_width needs.
+  int64_t first_head = 0, end_head = 0;
 };
 
 struct AttentionArgs {

@@ -18,10 +18,18 @@ namespace {
 
 using namespace testing_support;
 
+// Blocks of rows project values of their own, behind queries and keys.
+tools::CheckpointShape wide_heads() {
+  tools::CheckpointShape shape;
+  shape.heads = 6;
+  shape.head_dim = 64;
+  return shape;
+}
+
 // A model and eight adapters for it: of all modules and of some, of ranks that fill a register and
 // that do not.
 struct Models {
-  tools::CheckpointShape shape;
+  tools::CheckpointShape shape = wide_heads();
   TinyCheckpoint checkpoint{shape};
   TempFolder folder;
 

@@ -170,6 +170,19 @@ TEST_P(ArchitectureInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCached
 INSTANTIATE_TEST_SUITE_P(Names, ArchitectureInvariance,
                          testing::Values("mistral", "granite", "gemma", "smollm3"));
 
+// So many columns of q, k and v that blocks of rows project them in slices: of 4, 4, 4 and 2 heads, the third with
+// queries and keys. OLMo-2 norms all heads together.
+class SlicesOfHeads : public testing::TestWithParam<const char*> {};
+
+TEST_P(SlicesOfHeads, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  tools::CheckpointShape shape = odd_shape(GetParam());
+  shape.head_dim = 80;
+  shape.heads = 10;
+  compare_ways(shape, {"auto", "bf16"}, testing_support::cases(200));
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, SlicesOfHeads, testing::Values("qwen3", "olmo2"));
+
 // Many requests behind a cached prefix that ends inside a page: each gets its own copy of the page.
 TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {
   const auto& [isa, dtype] = GetParam();

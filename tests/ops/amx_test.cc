@@ -146,7 +146,8 @@ TEST(AmxLoops, ShapesAreLoadedOnlyWhenTheyChange) {
   end_tiles<EmulatedTiles>();
 }
 
-// The whole driver with the parameters of the amx level.
+// The whole driver with the parameters of the amx level: many rows go over one panel after the other, of which the
+// last has no neighbour, few rows over two.
 TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   KernelTable table = kernel_table(Isa::kScalar);
   use_tiles<EmulatedTiles>(table.gemm);
@@ -158,7 +159,7 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   context.kernels = &table;
 
   std::mt19937 random(6);
-  const int64_t m = 230, n = 100, k = 1100;
+  const int64_t m = 230, n = 70, k = 1100;
   const std::vector<uint16_t> w = random_bf16(random, n * k);
   PackedWeights matrix = PackedWeights::of_shape(WeightFormat::kBf16, n, k);
   std::vector<std::byte> memory(matrix.bytes() + 64);
@@ -196,7 +197,8 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
       ASSERT_NEAR(all[static_cast<size_t>(r * n + j)], sum, 1e-3);
     }
   }
-  for (const auto& [first, rows] : {std::pair<int64_t, int64_t>{0, 1}, {5, 17}, {100, 130}}) {
+  for (const auto& [first, rows] :
+       {std::pair<int64_t, int64_t>{0, 1}, {5, 17}, {40, 63}, {40, 64}, {100, 130}}) {
     const std::vector<float> some = multiply(first, rows);
     ASSERT_EQ(std::memcmp(some.data(), &all[static_cast<size_t>(first * n)], some.size() * 4), 0);
   }

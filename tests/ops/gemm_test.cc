@@ -367,6 +367,43 @@ TEST_P(GemmTest, ThinBitsDoNotDependOnCompany) {
   device_->release(const_cast<std::byte*>(gated_b.data), gated_b.bytes());
 }
 
+// Slices in memory that holds one of them: the bits of all columns together.
+TEST_P(GemmTest, SlicesHaveTheBitsOfTheWhole) {
+  const std::unique_ptr<CpuDevice> alone = make_device(1);
+  for (const Shape s : {Shape{100, 200, 700}, {70, 448, 96}, {3, 64, 33}, {230, 130, 1100}}) {
+    Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
+    Weights a(*device_, random_floats(9 * s.k), 9, s.k),
+        b(*device_, random_floats(s.n * 9), s.n, 9);
+    const LowRank thin{a.matrix, b.matrix};
+    const std::vector<LowRankRows> ranges = {{1, s.m - 1, &thin}};
+    Activations x(*device_, s.m, s.k), inner(*device_, s.m, 9);
+    x.fill(random_floats(s.m * s.k), s.m, s.k);
+    std::vector<float> sums(static_cast<size_t>(s.m * 9)), whole(static_cast<size_t>(s.m * s.n));
+    const Device::LowRankArgs adapted{ranges, sums.data(), 9, inner.act};
+    const std::vector<float> bias = random_floats(s.n);
+    device_->linear_adapted(w.matrix, bias.data(), adapted, x.act, s.m, whole.data(), s.n, false);
+    for (const int64_t slice : {64, 128, 192, 512}) {
+      SCOPED_TRACE(testing::Message() << "n " << s.n << " slice " << slice);
+      const int64_t ld = slice + 16;
+      std::vector<float> y(static_cast<size_t>(s.m * ld));
+      int64_t next = 0;
+      alone->linear_in_slices(w.matrix, bias.data(), adapted, x.act, s.m, y.data(), ld, slice,
+                              [&](int64_t first, int64_t count) {
+                                ASSERT_EQ(first, next);
+                                ASSERT_EQ(count, std::min(slice, s.n - first));
+                                next += count;
+                                for (int64_t r = 0; r < s.m; ++r)
+                                  ASSERT_EQ(
+                                      std::memcmp(y.data() + r * ld, whole.data() + r * s.n + first,
+                                                  static_cast<size_t>(count) * sizeof(float)),
+                                      0)
+                                      << "row " << r << " columns " << first;
+                              });
+      EXPECT_EQ(next, s.n);
+    }
+  }
+}
+
 // The contract that attention builds on: chunks, one or two panels, any rows, adding to C.
 TEST_P(GemmTest, TileCutsAreBitEqual) {
   const int64_t k = 8 * 32;

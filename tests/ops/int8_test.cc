@@ -117,10 +117,10 @@ TEST_P(Int8Test, ARowIsWhatPlainLoopsMakeOfIt) {
   const RowKernels& kernels = device_->context().kernels->rows;
   for (const int64_t k : kLengths) {
     SCOPED_TRACE(k);
-    const int64_t k_padded = (k + 63) / 64 * 64;
     std::vector<float> signs(static_cast<size_t>(k)), work(static_cast<size_t>(k));
     fill_rotation_signs(k, signs.data());
     for (const bool bf16 : {false, true}) {
+      const int64_t step = bf16 ? 32 : 64, k_padded = (k + step - 1) / step * step;
       for (int variant = 0; variant < 5; ++variant) {
         std::vector<float> x = random_floats(k);
         if (variant == 1) x.assign(x.size(), 0.0f);
@@ -410,10 +410,8 @@ void expect_equal_to_the_scalar_tile(int64_t kc, int64_t step) {
 
 TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) { expect_equal_to_the_scalar_tile(192, 1); }
 
-// Operands that go past L1.
-TEST(Int8Amx, LongRowsAreEqualToTheScalarTile) {
-  for (const int64_t kc : {kPanelPastL1, kBothPastL1}) expect_equal_to_the_scalar_tile(kc, 32);
-}
+// Rows or panels go past L1.
+TEST(Int8Amx, LongRowsAreEqualToTheScalarTile) { expect_equal_to_the_scalar_tile(kFillsL1, 32); }
 
 }  // namespace
 }  // namespace prefix::ops::testing

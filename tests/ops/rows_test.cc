@@ -389,8 +389,10 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
     const int64_t ldq = device_->act_ld(heads * d);
     const size_t q_bytes = static_cast<size_t>(rows * ldq) * device_->act_bytes();
     const size_t row_bytes = q_bytes / rows;
-    // Rows in steps of `each`, of which each in blocks of `block`.
-    const auto run = [&](int64_t each, int64_t block, std::byte* pool, std::byte* q) {
+    // Rows in steps of `each`, of which each in blocks of `block`, with `vectors` of a row at a time.
+    const int64_t all_vectors = heads + 2 * 2;
+    const auto run = [&](int64_t each, int64_t block, int64_t vectors, std::byte* pool,
+                         std::byte* q) {
       std::vector<bool> told;
       for (int64_t begin = 0; begin < rows; begin += each) {
         const auto from = static_cast<size_t>(begin), count = static_cast<size_t>(each);
@@ -413,9 +415,20 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
         const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
         if (block == each) step->qkv(args);
         for (int64_t first = 0; block < each && first < each; first += block) {
-          args.qkv = x.data() + (begin + first) * width;
+          const int64_t count_rows = std::min(block, each - first);
           args.q = {q + (from + static_cast<size_t>(first)) * row_bytes, ldq};
-          step->qkv_rows(args, first, std::min(block, each - first));
+          for (int64_t head = (all_vectors - 1) / vectors * vectors; head >= 0; head -= vectors) {
+            const int64_t end_head = std::min(head + vectors, all_vectors);
+            std::vector<float> slice;
+            for (int64_t row = begin + first; row < begin + first + count_rows; ++row)
+              slice.insert(slice.end(), x.begin() + row * width + head * d,
+                           x.begin() + row * width + end_head * d);
+            args.qkv = slice.data();
+            args.ld = (end_head - head) * d;
+            args.first_head = head;
+            args.end_head = vectors == all_vectors ? 0 : end_head;
+            step->qkv_rows(args, first, count_rows);
+          }
         }
         const auto flags = step->not_finite();
         told.insert(told.end(), flags.begin(), flags.end());
@@ -431,13 +444,17 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
       device_->upload(q.data(), zero.data(), q_bytes);
     };
     clear(alone, q_alone);
-    const std::vector<bool> want = run(1, 1, alone.data(), q_alone.data());
+    const std::vector<bool> want = run(1, 1, all_vectors, alone.data(), q_alone.data());
     EXPECT_EQ(std::ranges::count(want, true), 6);
     for (const int64_t block : {rows, int64_t{50}, int64_t{7}}) {
-      clear(together, q_together);
-      EXPECT_EQ(run(rows, block, together.data(), q_together.data()), want) << block;
-      EXPECT_EQ(0, std::memcmp(together.data(), alone.data(), bytes)) << block;
-      EXPECT_EQ(0, std::memcmp(q_together.data(), q_alone.data(), q_bytes)) << block;
+      for (const int64_t vectors : {all_vectors, int64_t{4}, int64_t{1}}) {
+        if ((whole || block == rows) && vectors != all_vectors) continue;  // normed, split together
+        SCOPED_TRACE(::testing::Message() << block << " rows, " << vectors << " vectors");
+        clear(together, q_together);
+        EXPECT_EQ(run(rows, block, vectors, together.data(), q_together.data()), want);
+        EXPECT_EQ(0, std::memcmp(together.data(), alone.data(), bytes));
+        EXPECT_EQ(0, std::memcmp(q_together.data(), q_alone.data(), q_bytes));
+      }
     }
   }
 }

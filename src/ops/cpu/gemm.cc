@@ -75,18 +75,22 @@ struct CutProduct {
 // The sums of one row block and panel pair, cut along k, then finished.
 class PairTask {
  public:
-  PairTask(const CpuContext& context, const CutProduct& cut)
+  // `first_pair`: whose columns y begins with.
+  PairTask(const CpuContext& context, const CutProduct& cut, int64_t first_pair = 0)
       : context_(context),
         gemm_(context.kernels->gemm),
         w_(*cut.product->w),
         cut_(cut),
         x_(cut.x()),
-        output_(cut.product->output) {}
+        output_(cut.product->output),
+        first_pair_(first_pair) {}
 
   // `more`: the next pair follows.
   void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
     alignas(64) float sums[kMaxRowBlock * kTileColumns];
     if (cut_.blocks()) return run_blocks(row, rows, pair, sums);
+    if (rows * w_.terms >= gemm_.panel_rows)
+      return run_panels(row, rows, pair, k_block, more, sums);
     const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
     const bool both = 2 * pair + 1 < w_.panels();
     const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
@@ -124,16 +128,58 @@ class PairTask {
         const int64_t first = row + r / w_.terms, count = tile.rows / w_.terms;
         if (last) prefetch_output(first, count, pair);
         context_.tile(w_.format)(tile);
-        if (!last) continue;
-        if (cut_.int8()) scale(tile.c, row * w_.terms + r, tile.rows, pair);
-        if (w_.terms == 2) add_terms(tile.c, count, both);
-        add_thin(tile.c, first, count, pair);
-        finish(tile.c, first, count, pair);
+        if (last) finish_terms(tile.c, row * w_.terms + r, tile.rows, pair);
       }
     }
   }
 
  private:
+  // All rows with k_block of a panel, which stay in L1, then with what follows there.
+  void run_panels(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more,
+                  float* sums) const {
+    const int64_t terms = rows * w_.terms, first_panel = 2 * pair;
+    const int64_t end_panel = std::min(first_panel + 2, w_.panels());
+    const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
+    TileArgs tile;
+    tile.lda = x_.ld;
+    tile.chunks = 1;
+    tile.ldc = kTileColumns;
+    tile.rows = terms;
+    tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), ceil_div(terms, kPrefetchRows));
+    for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+      tile.c = sums + (panel - first_panel) * kPanelColumns;
+      for (int64_t k = 0; k < w_.k_padded; k += k_block) {
+        const void* const b = w_.panel(panel) + static_cast<size_t>(k) * k_bytes;
+        tile.kc = std::min(k_block, w_.k_padded - k);
+        tile.accumulate = k > 0;
+        tile.b0 = &b;
+        tile.a = x_.data + static_cast<size_t>(row * w_.terms * x_.ld + k) *
+                               context_.operand_bytes(w_.format);
+        // The next of them lies behind it, of whatever panel.
+        const bool end = panel + 1 == end_panel && k + k_block >= w_.k_padded;
+        tile.prefetch[0] = end && !more ? nullptr
+                                        : static_cast<const std::byte*>(b) +
+                                              k_bytes * static_cast<size_t>(tile.kc);
+        context_.tile(w_.format)(tile);
+      }
+    }
+    const int64_t step = round_up(kFinishRows, gemm_.row_step);
+    for (int64_t r = 0; r < terms; r += step) {
+      const int64_t count = std::min(step, terms - r);
+      prefetch_output(row + r / w_.terms, count / w_.terms, pair);
+      finish_terms(sums + r * kTileColumns, row * w_.terms + r, count, pair);
+    }
+  }
+
+  // Sums of rows [first, first + count) of x to where they belong.
+  void finish_terms(float* sums, int64_t first, int64_t count, int64_t pair) const {
+    const int64_t row = first / w_.terms, rows = count / w_.terms;
+    if (cut_.int8()) scale(sums, first, count, pair);
+    if (w_.terms == 2) add_terms(sums, rows, 2 * pair + 1 < w_.panels());
+    add_thin(sums, row, rows, pair);
+    finish(sums, row, rows, pair);
+  }
+
   // All of k at once: a kernel walks along both panels unit by unit.
   void run_blocks(int64_t row, int64_t rows, int64_t pair, float* sums) const {
     for (int64_t side = 0; side < 2 && 2 * pair + side < w_.panels(); ++side) {
@@ -211,7 +257,7 @@ class PairTask {
     const int64_t ld = gated ? output_.ldg : output_.ldy;
     for (int64_t r = row; r < row + rows; ++r)
       for (int64_t byte = 0; byte < bytes; byte += 64)
-        __builtin_prefetch(out + (r * ld + pair * width) * element + byte, 1);
+        __builtin_prefetch(out + (r * ld + (pair - first_pair_) * width) * element + byte, 1);
   }
 
   void finish(const float* sums, int64_t row, int64_t rows, int64_t pair) const {
@@ -237,7 +283,7 @@ class PairTask {
     args.c = sums;
     args.ldc = kTileColumns;
     args.bias = output_.bias == nullptr ? nullptr : output_.bias + column;
-    args.y = output_.y + row * output_.ldy + column;
+    args.y = output_.y + row * output_.ldy + column - first_pair_ * kTileColumns;
     args.ldy = output_.ldy;
     args.rows = rows;
     args.columns = std::min(kTileColumns, output_.columns - column);
@@ -251,6 +297,7 @@ class PairTask {
   const CutProduct& cut_;
   const ActivationBuffer x_;
   const GemmOutput& output_;
+  const int64_t first_pair_;
 };
 
 void clear_padding(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
@@ -347,6 +394,29 @@ void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
   CutProduct only = cut(context, product, 1, 0);
   quantise(context, {&only, 1});
   context.threads->run(only.end_task(), [&](int64_t task, int) { run_task(context, only, task); });
+}
+
+void gemm_in_slices(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                    int64_t rows, const GemmOutput& output, int64_t slice,
+                    const std::function<void(int64_t first, int64_t count)>& each) {
+  PREFIX_CHECK(context.threads->count() == 1 && output.gated_out == nullptr);
+  PREFIX_CHECK(slice > 0 && slice % kTileColumns == 0);
+  if (rows <= 0 || w.n <= 0) return;
+  const GemmProduct product{&w, x, rows, output};
+  CutProduct only = cut(context, product, 1, 0);
+  quantise(context, {&only, 1});
+  const int64_t pairs = only.plan.pairs, step = slice / kTileColumns;
+  for (int64_t first = 0; first < pairs; first += step) {
+    const int64_t end = std::min(pairs, first + step);
+    PairTask task(context, only, first);
+    context.kernels->gemm.begin();
+    for (int64_t row = 0; row < rows; row += only.plan.row_block)
+      for (int64_t pair = first; pair < end; ++pair)
+        task.run(row, std::min(only.plan.row_block, rows - row), pair, only.plan.k_block,
+                 pair + 1 < pairs);
+    context.kernels->gemm.end();
+    each(first * kTileColumns, std::min(end * kTileColumns, output.columns) - first * kTileColumns);
+  }
 }
 
 void gemm(const CpuContext& context, std::span<const GemmProduct> products) {

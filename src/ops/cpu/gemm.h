@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "ops/cpu/context.h"
@@ -45,6 +46,13 @@ inline ActivationBuffer from_row(ActivationBuffer x, int64_t row, size_t act_byt
 // to zero here, so nobody else has to keep them clean (a NaN there would reach the result).
 void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x, int64_t rows,
           const GemmOutput& output);
+
+// The same on one thread, a slice of the columns after the other: each(first, count) finds columns
+// [first, first + count) at the beginning of the rows of y, where the next slice takes their place. Every slice has
+// `slice` columns, a multiple of 64, or those that are left.
+void gemm_in_slices(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                    int64_t rows, const GemmOutput& output, int64_t slice,
+                    const std::function<void(int64_t first, int64_t count)>& each);
 
 struct GemmProduct {
   const PackedWeights* w = nullptr;

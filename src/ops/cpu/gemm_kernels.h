@@ -110,6 +110,9 @@ struct GemmKernels {
   // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
   int64_t row_block = 96;
   int64_t k_block_bytes = 5120;
+  // From so many rows on all of them take a panel's part of a pass before the next one comes, not a few rows
+  // both panels.
+  int64_t panel_rows = INT64_MAX;
   // Rows that the products of a layer are worth being read for by one thread (CpuSizes::block_rows). Their queries,
   // keys, values and what the feed-forward block brings down, 16 + 12 KB a row of 1,024, then stay close to its L2.
   int64_t layer_rows = 48;

@@ -82,8 +82,7 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
   if (w.terms == 2) args.rest = args.out + out.ld;
   args.k_padded = w.k_padded;
   const size_t row_bytes = static_cast<size_t>(x.ld) * context.act_bytes();
-  prefetch_row(static_cast<const std::byte*>(args.x) + row_bytes,
-               static_cast<size_t>(w.k) * context.act_bytes());
+  args.next = static_cast<const std::byte*>(args.x) + row_bytes;
   const QuantisedRow made = context.kernels->rows.quantise(args);
   out.scales[first] = made.scale / static_cast<float>(args.block);
   out.corrections[first] = 128 * made.sum;

@@ -45,6 +45,12 @@ inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F lar
   PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i)
     v[i] = load_signed<kBf16>(args.x, args.signs, first + i * Simd::kLanes);
+  constexpr int64_t kElement = kBf16 ? 2 : 4;
+  if (args.next != nullptr) {
+    PREFIX_UNROLL
+    for (int64_t byte = 0; byte < kBlock * kElement; byte += 64)
+      __builtin_prefetch(static_cast<const char*>(args.next) + first * kElement + byte);
+  }
   PREFIX_UNROLL
   for (int stride = kVecs / 2; stride >= 1; stride /= 2) {
     PREFIX_UNROLL
@@ -132,30 +138,30 @@ inline Simd::F rotate_row(const QuantiseArgs& args) {
 // the sum of `out`.
 template <bool kRest>
 inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded, int8_t* out) {
-  constexpr int64_t kLanes = Simd::kLanes;
+  constexpr int64_t kLanes = Simd::kLanes, kFour = 4 * kLanes;
   const Simd::F factors = Simd::set1(factor);
-  Simd::F sum = Simd::zero();  // of whole numbers below 2^24: exact in any order
+  const auto scaled = [&](int64_t i) { return Simd::mul(Simd::load(x + i), factors); };
   int64_t i = 0;
-  for (; i + kLanes <= k; i += kLanes) {
-    const Simd::F scaled = Simd::mul(Simd::load(x + i), factors);
-    const Simd::F whole = Simd::round(scaled);
-    sum = Simd::add(sum, whole);
-    Simd::store_i8(out + i, whole);
-    if constexpr (kRest) Simd::store(x + i, Simd::sub(scaled, whole));
+  for (; i + kFour <= k; i += kFour) {
+    const Simd::F four[] = {scaled(i), scaled(i + kLanes), scaled(i + 2 * kLanes),
+                            scaled(i + 3 * kLanes)};
+    Simd::store_i8(out + i, four[0], four[1], four[2], four[3]);
+    PREFIX_UNROLL
+    for (int j = 0; kRest && j < 4; ++j)
+      Simd::store(x + i + j * kLanes, Simd::sub(four[j], Simd::round(four[j])));
   }
-  if (i < k) {
+  for (; i < k; i += kLanes) {
+    const int64_t count = k - i < kLanes ? k - i : kLanes;
     float last[kLanes];
     int8_t bytes[kLanes];
-    const Simd::F scaled = Simd::mul(load_first(x + i, k - i), factors);
-    const Simd::F whole = Simd::round(scaled);
-    sum = Simd::add(sum, whole);
+    const Simd::F one = Simd::mul(load_first(x + i, count), factors), whole = Simd::round(one);
     Simd::store_i8(bytes, whole);
-    Simd::store(last, Simd::sub(scaled, whole));
-    for (int64_t j = 0; i + j < k; ++j) out[i + j] = bytes[j];
-    for (int64_t j = 0; kRest && i + j < k; ++j) x[i + j] = last[j];
+    Simd::store(last, Simd::sub(one, whole));
+    for (int64_t j = 0; j < count; ++j) out[i + j] = bytes[j];
+    for (int64_t j = 0; kRest && j < count; ++j) x[i + j] = last[j];
   }
   for (int64_t j = k; j < k_padded; ++j) out[j] = 0;
-  return static_cast<int32_t>(vec_sum(sum));
+  return Simd::sum_i8(out, k_padded);
 }
 
 QuantisedRow quantise_row(const QuantiseArgs& args) {

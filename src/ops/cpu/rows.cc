@@ -170,10 +170,9 @@ class HeadWriter {
   alignas(64) int8_t whole_[kMaxHeadDim];
 };
 
-// q, k or v of a row: `heads` vectors from a column of the projection on, which share how they are
-// normed.
+// q, k or v of a row: `heads` vectors of those that the projection has, which share how they are normed.
 struct Part {
-  int64_t column;
+  int64_t first;
   int64_t heads;
   const float* norm;  // null: none
   bool rotate;
@@ -201,7 +200,7 @@ class RowSplitter {
   void queries() {
     const Part part{0, step_.heads, args_.q_norm, true};
     find_whole_scales(part);
-    for (int64_t h = 0; h < part.heads; ++h)
+    for (int64_t h = first_of(part); h < end_of(part); ++h)
       for (int64_t row = begin_; row < end_; ++row) {
         bring(part, h, row);
         writer_.to_activation(args_.q.data +
@@ -213,9 +212,9 @@ class RowSplitter {
   // Calls mark(row) for one with a key that is not finite; so does values().
   template <typename Mark>
   void keys(const Mark& mark) {
-    const Part part{step_.heads * kv_.head_dim, kv_.kv_heads, args_.k_norm, true};
+    const Part part{step_.heads, kv_.kv_heads, args_.k_norm, true};
     find_whole_scales(part);
-    for (int64_t h = 0; h < part.heads; ++h)
+    for (int64_t h = first_of(part); h < end_of(part); ++h)
       for (int64_t row = begin_; row < end_; ++row) {
         const KvSlot slot = slot_of(row);
         if (slot.page < 0) continue;
@@ -227,8 +226,8 @@ class RowSplitter {
 
   template <typename Mark>
   void values(const Mark& mark) {
-    const Part part{(step_.heads + kv_.kv_heads) * kv_.head_dim, kv_.kv_heads, nullptr, false};
-    for (int64_t h = 0; h < part.heads; ++h)
+    const Part part{step_.heads + kv_.kv_heads, kv_.kv_heads, nullptr, false};
+    for (int64_t h = first_of(part); h < end_of(part); ++h)
       for (int64_t row = begin_; row < end_; ++row) {
         const KvSlot slot = slot_of(row);
         if (slot.page < 0) continue;
@@ -256,9 +255,17 @@ class RowSplitter {
     return slot.slot % 2 == 0 && next.page == slot.page && next.slot == slot.slot + 1;
   }
 
+  // Those of a part that are there.
+  int64_t first_of(const Part& part) const {
+    return std::max<int64_t>(args_.first_head - part.first, 0);
+  }
+  int64_t end_of(const Part& part) const {
+    return args_.end_head == 0 ? part.heads : std::min(args_.end_head - part.first, part.heads);
+  }
+
   const float* vector(const Part& part, int64_t h, int64_t row) const {
-    return static_cast<const float*>(args_.qkv) + (row - offset_) * args_.ld + part.column +
-           h * kv_.head_dim;
+    return static_cast<const float*>(args_.qkv) + (row - offset_) * args_.ld +
+           (part.first + h - args_.first_head) * kv_.head_dim;
   }
 
   void find_whole_scales(const Part& part) {

@@ -59,6 +59,29 @@ struct LevelSimd {
         _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
+  // Four vectors of numbers within a byte, rounded to nearest even.
+  static void store_i8(int8_t* p, F a, F b, F c, F d) {
+    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));
+    const __m256i more = _mm256_packs_epi32(_mm256_cvtps_epi32(c), _mm256_cvtps_epi32(d));
+    // A half of each vector lies in each half.
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(words, more), order);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bytes);
+  }
+  // n: a multiple of 32.
+  static int32_t sum_i8(const int8_t* p, int64_t n) {
+    __m256i sum = _mm256_setzero_si256();
+    for (int64_t i = 0; i < n; i += 32) {
+      const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + i));
+      const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    alignas(32) int32_t lanes[kLanes];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), sum);
+    int32_t all = 0;
+    for (const int32_t lane : lanes) all += lane;
+    return all;
+  }
   // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
   static void store_u8(uint8_t* p, F v) {
     const __m256i whole = _mm256_cvtps_epi32(v);

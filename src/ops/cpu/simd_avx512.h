@@ -71,6 +71,30 @@ struct LevelSimd {
     const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, whole));
   }
+  // Four vectors of numbers within a byte, rounded to nearest even.
+  static void store_i8(int8_t* p, F a, F b, F c, F d) {
+    const auto whole = [](F v) { return _mm512_maskz_cvtps_epi32(0xffff, v); };
+    const __m512i words = _mm512_packs_epi32(whole(a), whole(b));
+    const __m512i more = _mm512_packs_epi32(whole(c), whole(d));
+    // A quarter of each vector lies in each quarter.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(
+        p, _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(words, more)));
+  }
+  // n: a multiple of 32.
+  static int32_t sum_i8(const int8_t* p, int64_t n) {
+    __m512i sum = _mm512_setzero_si512();
+    for (int64_t i = 0; i < n; i += 64) {
+      const __m512i bytes = _mm512_maskz_loadu_epi8(n - i < 64 ? 0xffffffff : ~0ull, p + i);
+      const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), bytes);
+      sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+    }
+    alignas(64) int32_t lanes[kLanes];
+    _mm512_store_si512(lanes, sum);
+    int32_t all = 0;
+    for (const int32_t lane : lanes) all += lane;
+    return all;
+  }
   // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
   static void store_u8(uint8_t* p, F v) {
     const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);

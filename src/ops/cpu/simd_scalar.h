@@ -76,6 +76,19 @@ struct LevelSimd {
   static void store_i8(int8_t* p, F v) {
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(v[i]);
   }
+  // Four vectors of numbers within a byte, rounded to nearest even.
+  static void store_i8(int8_t* p, F a, F b, F c, F d) {
+    store_i8(p, round(a));
+    store_i8(p + kLanes, round(b));
+    store_i8(p + 2 * kLanes, round(c));
+    store_i8(p + 3 * kLanes, round(d));
+  }
+  // n: a multiple of 32.
+  static int32_t sum_i8(const int8_t* p, int64_t n) {
+    int32_t sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += p[i];
+    return sum;
+  }
   // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
   static void store_u8(uint8_t* p, F v) {
     const F whole = round(v);

@@ -81,6 +81,15 @@ struct SixteenLanes {
   static void store_i8(int8_t* p, F v) {
     each([&](int i) { S::store_i8(p + i * S::kLanes, v.part[i]); });
   }
+  static void store_i8(int8_t* p, F a, F b, F c, F d) {
+    const F all[] = {a, b, c, d};
+    const auto part = [&](int i) { return all[i / kParts].part[i % kParts]; };
+    each([&](int i) {
+      S::store_i8(p + 4 * i * S::kLanes, part(4 * i), part(4 * i + 1), part(4 * i + 2),
+                  part(4 * i + 3));
+    });
+  }
+  static int32_t sum_i8(const int8_t* p, int64_t n) { return S::sum_i8(p, n); }
   static void store_u8(uint8_t* p, F v) {
     each([&](int i) { S::store_u8(p + i * S::kLanes, v.part[i]); });
   }
