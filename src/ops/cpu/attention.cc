@@ -28,6 +28,7 @@
 
 #include "base/status.h"
 #include "ops/cpu/key_block.h"
+#include "ops/cpu/prefetch.h"
 #include "ops/cpu/step.h"
 #include "ops/rotation.h"
 
@@ -146,6 +147,17 @@ class ItemTask {
   }
 
  private:
+  // Bytes to the head of a packed row, or of the last one, in rows of all heads.
+  size_t head_offset(const ActivationBuffer& all, int64_t r) const {
+    r = std::min(r, rows_ - 1);
+    const int64_t row = tile_.row_begin + r / call_.group;
+    const int64_t column = (head_ * call_.group + r % call_.group) * call_.step.kv.head_dim;
+    return static_cast<size_t>(row * all.ld + column) * call_.act_bytes();
+  }
+  const std::byte* query(int64_t r) const {
+    return call_.args.q.data + head_offset(call_.args.q, r);
+  }
+
   // Rows of the tile -> packed rows [token][g][d], zero in the padding.
   void gather_queries() {
     if (call_.int8()) return quantise_queries();
@@ -154,11 +166,9 @@ class ItemTask {
     const size_t copied = static_cast<size_t>(head_dim) * bytes;
     const size_t padding = static_cast<size_t>(call_.d - head_dim) * bytes;
     for (int64_t r = 0; r < rows_; ++r) {
-      const int64_t row = tile_.row_begin + r / call_.group;
-      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
       std::byte* const to = q_ + static_cast<size_t>(r * call_.ldq) * bytes;
-      const ActivationBuffer& q = call_.args.q;
-      std::memcpy(to, q.data + static_cast<size_t>(row * q.ld + column) * bytes, copied);
+      prefetch_row(query(r + kHeadsAhead), copied);
+      std::memcpy(to, query(r), copied);
       if (padding > 0) std::memset(to + copied, 0, padding);
     }
   }
@@ -166,7 +176,6 @@ class ItemTask {
   // The same, rotated as keys are, in whole numbers.
   void quantise_queries() {
     const int64_t head_dim = call_.step.kv.head_dim;
-    const ActivationBuffer& q = call_.args.q;
     QuantiseArgs args;
     args.bf16 = call_.context.act_is_bf16();
     args.k = head_dim;
@@ -175,9 +184,8 @@ class ItemTask {
     args.work = now_.o;  // nothing is summed yet
     args.k_padded = call_.d;
     for (int64_t r = 0; r < rows_; ++r) {
-      const int64_t row = tile_.row_begin + r / call_.group;
-      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
-      args.x = q.data + static_cast<size_t>(row * q.ld + column) * call_.act_bytes();
+      args.x = query(r);
+      args.next = query(r + kHeadsAhead);
       args.out = reinterpret_cast<int8_t*>(q_) + r * call_.ldq;
       const QuantisedRow made = call_.context.kernels->rows.quantise(args);
       q_scales_[r] = made.scale;
@@ -495,12 +503,11 @@ class ItemTask {
     if (call_.args.sinks != nullptr) merge_sinks();
     const AttentionKernels& kernels = call_.context.kernels->attention;
     const int64_t head_dim = call_.step.kv.head_dim;
+    const ActivationBuffer& out = call_.args.out;
     for (int64_t r = 0; r < rows_; ++r) {
-      const int64_t row = tile_.row_begin + r / call_.group;
-      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
-      std::byte* const to =
-          call_.args.out.data +
-          static_cast<size_t>(row * call_.args.out.ld + column) * call_.act_bytes();
+      std::byte* const to = out.data + head_offset(out, r);
+      prefetch_to_write(out.data + head_offset(out, r + kHeadsAhead),
+                        static_cast<size_t>(head_dim) * call_.act_bytes());
       const float* const o = total_.o + r * call_.ldo;
       if (call_.context.act_is_bf16()) {
         kernels.finish_bf16(o, total_.l[r], head_dim, reinterpret_cast<uint16_t*>(to));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/cpu/prefetch.h"
 #include "ops/cpu/quantise.h"
 
 namespace prefix::ops {
@@ -247,7 +248,7 @@ class PairTask {
     }
   }
 
-  // Lines that finish() will write: otherwise it waits until the memory has brought them.
+  // Lines that finish() will write.
   void prefetch_output(int64_t row, int64_t rows, int64_t pair) const {
     const bool gated = output_.gated_out != nullptr;
     const auto element = static_cast<int64_t>(gated ? context_.act_bytes() : sizeof(float));
@@ -256,8 +257,8 @@ class PairTask {
     const auto* out = static_cast<const std::byte*>(gated ? output_.gated_out : output_.y);
     const int64_t ld = gated ? output_.ldg : output_.ldy;
     for (int64_t r = row; r < row + rows; ++r)
-      for (int64_t byte = 0; byte < bytes; byte += 64)
-        __builtin_prefetch(out + (r * ld + (pair - first_pair_) * width) * element + byte, 1);
+      prefetch_to_write(out + (r * ld + (pair - first_pair_) * width) * element,
+                        static_cast<size_t>(bytes));
   }
 
   void finish(const float* sums, int64_t row, int64_t rows, int64_t pair) const {

@@ -10,6 +10,7 @@
 
 #include "base/status.h"
 #include "ops/cpu/pack.h"
+#include "ops/cpu/prefetch.h"
 #include "ops/cpu/step.h"
 #include "ops/finite.h"
 #include "ops/op_cpu.h"
@@ -202,10 +203,10 @@ class RowSplitter {
     find_whole_scales(part);
     for (int64_t h = first_of(part); h < end_of(part); ++h)
       for (int64_t row = begin_; row < end_; ++row) {
+        prefetch_to_write(query(h, std::min(row + kHeadsAhead, end_ - 1)),
+                          static_cast<size_t>(kv_.head_dim) * context_.act_bytes());
         bring(part, h, row);
-        writer_.to_activation(args_.q.data +
-                              static_cast<size_t>((row - offset_) * args_.q.ld + h * kv_.head_dim) *
-                                  context_.act_bytes());
+        writer_.to_activation(query(h, row));
       }
   }
 
@@ -266,6 +267,11 @@ class RowSplitter {
   const float* vector(const Part& part, int64_t h, int64_t row) const {
     return static_cast<const float*>(args_.qkv) + (row - offset_) * args_.ld +
            (part.first + h - args_.first_head) * kv_.head_dim;
+  }
+
+  std::byte* query(int64_t h, int64_t row) const {
+    return args_.q.data + static_cast<size_t>((row - offset_) * args_.q.ld + h * kv_.head_dim) *
+                              context_.act_bytes();
   }
 
   void find_whole_scales(const Part& part) {

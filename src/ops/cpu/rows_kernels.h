@@ -37,7 +37,7 @@ struct QuantiseArgs {
   int8_t* out = nullptr;         // [k_padded], zero from k on
   int8_t* rest = nullptr;        // the same; may be null
   int64_t k_padded = 0;          // a multiple of 32
-  const void* next = nullptr;    // the row that is read next, brought meanwhile; may be null
+  const void* next = nullptr;    // a row that is read soon and prefetched meanwhile; may be null
 };
 struct QuantisedRow {
   float scale = 0;  // of a unit of `out`; NaN where the row had a number that is not finite

@@ -35,10 +35,4 @@ class Scratch {
   size_t bytes_ = 0;
 };
 
-// Towards L2: of a row that comes next, because what fetches by itself stops at the end of a page.
-inline void prefetch_row(const void* row, size_t bytes) {
-  for (size_t i = 0; i < bytes; i += 64)
-    __builtin_prefetch(static_cast<const std::byte*>(row) + i, 0, 2);
-}
-
 }  // namespace prefix::ops
