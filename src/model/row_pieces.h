@@ -6,7 +6,8 @@
 //
 // The pieces between two attentions go over the rows block by block (ops/op.h): a thread takes a block
 // through all of them, so what one leaves for the next is still in its fastest memory, and threads
-// wait for each other only where rows meet. Bits do not depend on it.
+// wait for each other only where rows meet. What is too wide for that memory, q k v, is projected in slices
+// (blocks/attention.cc). Bits do not depend on it.
 #pragma once
 
 #include <cstddef>
