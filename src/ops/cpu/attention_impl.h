@@ -280,19 +280,21 @@ inline void weight_scales(const Simd::F* top, float* factors, float* units) {
   }
 }
 
-// Weights to bytes; factors[span].
+// Weights to bytes; factors[span]. Four vectors at a time, also where the row sees only some of their pages: what they
+// make of the others is overwritten.
 inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
                           const float* factors) {
   constexpr int kLanes = Simd::kLanes;
   const float* const s = args.rows.s + r * args.rows.lds;
   uint8_t* const p = args.p + r * args.ldp;
-  for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    const Simd::F factor = Simd::set1(factors[page / kSpanPages]);
-    PREFIX_UNROLL
-    for (int j = 0; j < kPageVecs; ++j) {
-      const int64_t key = page * 32 + j * kLanes;
-      Simd::store_u8(p + key, Simd::mul(Simd::load(s + key), factor));
-    }
+  constexpr int64_t kFour = 4 * kLanes, kSpan = 32 * kSpanPages;
+  static_assert(kSpan % kFour == 0);
+  for (int64_t key = row.first_page * 32 / kFour * kFour; key < row.end_page * 32; key += kFour) {
+    const Simd::F factor = Simd::set1(factors[key / kSpan]);
+    const auto weight = [&](int64_t i) {
+      return Simd::mul(Simd::load(s + key + i * kLanes), factor);
+    };
+    Simd::store_u8(p + key, weight(0), weight(1), weight(2), weight(3));
   }
   if (row.first_page > 0) __builtin_memset(p, 0, static_cast<size_t>(row.first_page) * 32);
   if (row.end_page < kBlockPages) {

@@ -61,12 +61,7 @@ struct LevelSimd {
   }
   // Four vectors of numbers within a byte, rounded to nearest even.
   static void store_i8(int8_t* p, F a, F b, F c, F d) {
-    const __m256i words = _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));
-    const __m256i more = _mm256_packs_epi32(_mm256_cvtps_epi32(c), _mm256_cvtps_epi32(d));
-    // A half of each vector lies in each half.
-    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(words, more), order);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bytes);
+    store_halves(p, _mm256_packs_epi16(words(a, b), words(c, d)));
   }
   // n: a multiple of 32.
   static int32_t sum_i8(const int8_t* p, int64_t n) {
@@ -82,12 +77,9 @@ struct LevelSimd {
     for (const int32_t lane : lanes) all += lane;
     return all;
   }
-  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
-  static void store_u8(uint8_t* p, F v) {
-    const __m256i whole = _mm256_cvtps_epi32(v);
-    const __m128i words =
-        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+  // Numbers from 0 to 255, rounded to nearest even; anything for others.
+  static void store_u8(uint8_t* p, F a, F b, F c, F d) {
+    store_halves(p, _mm256_packus_epi16(words(a, b), words(c, d)));
   }
   static F from_i32(__m256i whole) { return _mm256_cvtepi32_ps(whole); }
   // Whole numbers of 32 bits less `from_each`, as f32.
@@ -118,6 +110,16 @@ struct LevelSimd {
     const __m128i packed =
         _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), packed);
+  }
+
+ private:
+  static __m256i words(F a, F b) {
+    return _mm256_packs_epi32(_mm256_cvtps_epi32(a), _mm256_cvtps_epi32(b));
+  }
+  // Bytes packed from four vectors: a half of each pair lies in each half.
+  static void store_halves(void* p, __m256i bytes) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    _mm256_storeu_si256(static_cast<__m256i*>(p), _mm256_permutevar8x32_epi32(bytes, order));
   }
 };
 

@@ -73,13 +73,7 @@ struct LevelSimd {
   }
   // Four vectors of numbers within a byte, rounded to nearest even.
   static void store_i8(int8_t* p, F a, F b, F c, F d) {
-    const auto whole = [](F v) { return _mm512_maskz_cvtps_epi32(0xffff, v); };
-    const __m512i words = _mm512_packs_epi32(whole(a), whole(b));
-    const __m512i more = _mm512_packs_epi32(whole(c), whole(d));
-    // A quarter of each vector lies in each quarter.
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_storeu_si512(
-        p, _mm512_maskz_permutexvar_epi32(0xffff, order, _mm512_packs_epi16(words, more)));
+    store_quarters(p, _mm512_packs_epi16(words(a, b), words(c, d)));
   }
   // n: a multiple of 32.
   static int32_t sum_i8(const int8_t* p, int64_t n) {
@@ -95,10 +89,9 @@ struct LevelSimd {
     for (const int32_t lane : lanes) all += lane;
     return all;
   }
-  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
-  static void store_u8(uint8_t* p, F v) {
-    const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, whole));
+  // Numbers from 0 to 255, rounded to nearest even; anything for others.
+  static void store_u8(uint8_t* p, F a, F b, F c, F d) {
+    store_quarters(p, _mm512_packus_epi16(words(a, b), words(c, d)));
   }
   static F from_i32(__m512i whole) { return _mm512_maskz_cvtepi32_ps(0xffff, whole); }
   // Whole numbers of 32 bits less `from_each`, as f32.
@@ -135,6 +128,17 @@ struct LevelSimd {
         _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, fixed, 16));
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), packed);
 #endif
+  }
+
+ private:
+  static __m512i words(F a, F b) {
+    return _mm512_packs_epi32(_mm512_maskz_cvtps_epi32(0xffff, a),
+                              _mm512_maskz_cvtps_epi32(0xffff, b));
+  }
+  // Bytes packed from four vectors: a quarter of each lies in each quarter.
+  static void store_quarters(void* p, __m512i bytes) {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(p, _mm512_maskz_permutexvar_epi32(0xffff, order, bytes));
   }
 };
 

@@ -89,10 +89,13 @@ struct LevelSimd {
     for (int64_t i = 0; i < n; ++i) sum += p[i];
     return sum;
   }
-  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
-  static void store_u8(uint8_t* p, F v) {
-    const F whole = round(v);
-    for (int i = 0; i < kLanes; ++i) p[i] = whole[i] > 0 ? static_cast<uint8_t>(whole[i]) : 0;
+  // Numbers from 0 to 255, rounded to nearest even; anything for others.
+  static void store_u8(uint8_t* p, F a, F b, F c, F d) {
+    const F all[] = {round(a), round(b), round(c), round(d)};
+    for (int i = 0; i < 4 * kLanes; ++i) {
+      const float whole = all[i / kLanes][i % kLanes];
+      p[i] = whole > 0 && whole < 256 ? static_cast<uint8_t>(whole) : 0;
+    }
   }
   static F from_i32(I whole) { return __builtin_convertvector(whole, F); }
   // Whole numbers of 32 bits less `from_each`, as f32.

@@ -82,17 +82,12 @@ struct SixteenLanes {
     each([&](int i) { S::store_i8(p + i * S::kLanes, v.part[i]); });
   }
   static void store_i8(int8_t* p, F a, F b, F c, F d) {
-    const F all[] = {a, b, c, d};
-    const auto part = [&](int i) { return all[i / kParts].part[i % kParts]; };
-    each([&](int i) {
-      S::store_i8(p + 4 * i * S::kLanes, part(4 * i), part(4 * i + 1), part(4 * i + 2),
-                  part(4 * i + 3));
-    });
+    each_four(a, b, c, d, [&](int64_t at, auto... v) { S::store_i8(p + at, v...); });
+  }
+  static void store_u8(uint8_t* p, F a, F b, F c, F d) {
+    each_four(a, b, c, d, [&](int64_t at, auto... v) { S::store_u8(p + at, v...); });
   }
   static int32_t sum_i8(const int8_t* p, int64_t n) { return S::sum_i8(p, n); }
-  static void store_u8(uint8_t* p, F v) {
-    each([&](int i) { S::store_u8(p + i * S::kLanes, v.part[i]); });
-  }
   static F load_i32(const void* p, int32_t from_each) {
     const auto* const whole = static_cast<const int32_t*>(p);
     return make([&](int i) { return S::load_i32(whole + i * S::kLanes, from_each); });
@@ -126,6 +121,15 @@ struct SixteenLanes {
   [[gnu::always_inline]] static void each(const Part& part) {
     PREFIX_UNROLL
     for (int i = 0; i < kParts; ++i) part(i);
+  }
+  // Four of the level's own vectors at a time, and the number of bytes before them.
+  template <class Four>
+  [[gnu::always_inline]] static void each_four(F a, F b, F c, F d, const Four& four) {
+    const F all[] = {a, b, c, d};
+    const auto part = [&](int i) { return all[i / kParts].part[i % kParts]; };
+    each([&](int i) {
+      four(4 * i * S::kLanes, part(4 * i), part(4 * i + 1), part(4 * i + 2), part(4 * i + 3));
+    });
   }
   template <class Part>
   [[gnu::always_inline]] static F make(const Part& part) {

@@ -98,12 +98,14 @@ inline Simd::F vec_weight(Simd::F x) {
 // 2^x for weights of 8 bits, x <= 0 (or a little above): 0 below -125, 1 at 0, NaN for NaN. A fit of
 // 1e-4, with the same bits at every level: what scalef multiplies by is no rounding above -125.
 inline Simd::F vec_coarse_weight(Simd::F x) {
-#if defined(__AVX512DQ__)
-  const Simd::F n = Simd::round(x);
+#if defined(__AVX512DQ__)  // the same two numbers, which are exact, by fewer operations
+  const Simd::F f =
+      _mm512_maskz_reduce_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  const Simd::F n = Simd::sub(x, f);
 #else
   const Simd::F n = Simd::round(Simd::max(Simd::set1(-127.0f), x));
-#endif
   const Simd::F f = Simd::sub(x, n);
+#endif
   Simd::F p = Simd::set1(0x1.c2a218p-5f);
   p = Simd::fma(p, f, Simd::set1(0x1.f00c4cp-3f));
   p = Simd::fma(p, f, Simd::set1(0x1.62f5fap-1f));
