@@ -1,6 +1,7 @@
 // Attention with grouped queries, rotary embedding and the keys and values of the tree.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/status.h"
@@ -59,16 +60,17 @@ void project_slices(const Pass& pass, const LayerWeights& w, int64_t heads, ops:
   const int64_t head_dim = pass.config.head_dim, slice = heads * head_dim;
   args.ld = pass.device.f32_ld(slice);
   int64_t all = 0, other = 0;
+  const auto split = [&](int64_t first, int64_t count) {
+    Stopwatch watch(other);
+    args.first_head = first / head_dim;
+    args.end_head = (first + count) / head_dim;
+    pass.step.qkv_rows(args, pass.first, pass.block);
+  };
   {
     Stopwatch watch(all);
     pass.device.linear_in_slices(w.mixer_in, w.mixer_in_bias.data(),
                                  adapted(pass, &AdapterLayer::mixer_in), b.a, pass.rows(), b.c,
-                                 args.ld, slice, [&](int64_t first, int64_t count) {
-                                   Stopwatch of_split(other);
-                                   args.first_head = first / head_dim;
-                                   args.end_head = (first + count) / head_dim;
-                                   pass.step.qkv_rows(args, pass.first, pass.block);
-                                 });
+                                 args.ld, slice, std::ref(split));  // allocates nothing
   }
   pass.times.other_ns += other;
   pass.times.gemm_ns += all - other;

@@ -118,8 +118,7 @@ class PairTask {
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : terms;
       const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
       for (int64_t r = 0; r < terms; r += step) {
-        tile.a = x_.data + static_cast<size_t>((row * w_.terms + r) * x_.ld + k) *
-                               context_.operand_bytes(w_.format);
+        tile.a = x_at(row * w_.terms + r, k);
         tile.c = sums + (only ? 0 : r) * kTileColumns;
         tile.rows = std::min(step, terms - r);
         if (next != nullptr) {
@@ -135,6 +134,10 @@ class PairTask {
   }
 
  private:
+  const std::byte* x_at(int64_t term, int64_t k) const {
+    return x_.data + static_cast<size_t>(term * x_.ld + k) * context_.operand_bytes(w_.format);
+  }
+
   // All rows with k_block of a panel, which stay in L1, then with what follows there.
   void run_panels(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more,
                   float* sums) const {
@@ -154,8 +157,7 @@ class PairTask {
         tile.kc = std::min(k_block, w_.k_padded - k);
         tile.accumulate = k > 0;
         tile.b0 = &b;
-        tile.a = x_.data + static_cast<size_t>(row * w_.terms * x_.ld + k) *
-                               context_.operand_bytes(w_.format);
+        tile.a = x_at(row * w_.terms, k);
         // The next of them lies behind it, of whatever panel.
         const bool end = panel + 1 == end_panel && k + k_block >= w_.k_padded;
         tile.prefetch[0] = end && !more ? nullptr
