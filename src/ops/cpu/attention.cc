@@ -24,6 +24,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -314,8 +315,8 @@ class ItemTask {
       (call_.context.act_is_bf16() ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
       return;
     }
-    point_to_scales(block, row_begin, row_end);
     WholeSoftmaxArgs whole;
+    whole.scales_stride = point_to_scales(block, row_begin, row_end);
     whole.rows = args;
     whole.corrections = q_corrections_ + row_begin;
     whole.q_scales = q_scales_ + row_begin;
@@ -327,13 +328,20 @@ class ItemTask {
     kernels.softmax_int8(whole);
   }
 
-  // Of each row the scales of its pages; ones that count for nothing where it has no page.
-  void point_to_scales(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
+  // Of each row the scales of its pages; returns what lies between two rows. Where all rows that see a page of the
+  // block see the same one they share its scales, for those that see none of it count for nothing.
+  int64_t point_to_scales(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
     static constexpr float kNone[kPageTokens] = {};
-    std::fill(key_scales_ + row_begin * kBlockPages, key_scales_ + row_end * kBlockPages, kNone);
-    std::fill(value_scales_ + row_begin * kBlockPages, value_scales_ + row_end * kBlockPages,
-              kNone);
+    bool taken[kBlockPages] = {}, shared = true;
     block.over_pieces(row_begin, row_end, [&](const KeyBlock::Piece& piece) {
+      for (int32_t i = 0; i < piece.count; ++i)
+        shared = !std::exchange(taken[piece.column / kPageTokens + i], true) && shared;
+    });
+    const int64_t end = shared ? row_begin + 1 : row_end;
+    std::fill(key_scales_ + row_begin * kBlockPages, key_scales_ + end * kBlockPages, kNone);
+    std::fill(value_scales_ + row_begin * kBlockPages, value_scales_ + end * kBlockPages, kNone);
+    block.over_pieces(row_begin, row_end, [&](KeyBlock::Piece piece) {
+      if (shared) piece.row_begin = row_begin, piece.row_end = end;
       for (int32_t i = 0; i < piece.count; ++i) {
         const int32_t page = block.pages_of(piece)[i];
         const float* const keys = scales_behind(key_page(page));
@@ -345,6 +353,7 @@ class ItemTask {
         }
       }
     });
+    return shared ? 0 : kBlockPages;
   }
 
   // Of a few pages in a row, counted from the first one.

@@ -30,6 +30,19 @@ inline void scale_row(float* o, int64_t d, float factor) {
   for (int64_t i = 0; i < d; i += Simd::kLanes) Simd::store(o + i, Simd::mul(Simd::load(o + i), f));
 }
 
+// Moves m of a row to the largest of its scores times scale, which is positive; scales l and o to it. Most blocks
+// have no larger one, which is known before it is found.
+inline void move_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd::F scores) {
+  const float before = args.m[row];
+  if (!Simd::any_above(Simd::mul(scores, Simd::set1(scale)), before)) return;
+  const float highest = vec_max(scores) * scale;
+  args.m[row] = highest;
+  if (before == -__builtin_inff()) return;
+  const float factor = exp2_of(before - highest);
+  args.l[row] *= factor;
+  scale_row(args.o + row * args.ldo, args.d, factor);
+}
+
 // Keys per round of the four accumulators; whole pages at every level.
 constexpr int64_t kSoftmaxStep = 4 * Simd::kLanes < 32 ? 32 : 4 * Simd::kLanes;
 // Rows whose maxima are found before their weights: their scores stay in L1, and the latencies of
@@ -76,15 +89,8 @@ inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, const VisibleK
   for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
   for (int64_t i = keys.begin; i < keys.end; i += 4 * kLanes)
     for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
-  const float highest =
-      vec_max(Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3]))) * args.scale;
-  const float before = args.m[row];
-  if (!(highest > before)) return;
-  args.m[row] = highest;
-  if (before == minus_infinity) return;
-  const float factor = exp2_of(before - highest);
-  args.l[row] *= factor;
-  scale_row(args.o + row * args.ldo, args.d, factor);
+  move_maximum(args, row, args.scale,
+               Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3])));
 }
 
 template <class P>
@@ -200,7 +206,7 @@ inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
   constexpr int kLanes = Simd::kLanes;
   const SoftmaxArgs& rows = args.rows;
   float* const s = rows.s + r * rows.lds;
-  const float* const* const scales = args.key_scales + r * kBlockPages;
+  const float* const* const scales = args.key_scales + r * args.scales_stride;
   const int32_t correction = args.corrections[r];
   const bool capped = rows.cap_scale != 0;
   const Simd::F cap_scale = Simd::set1(rows.cap_scale * args.q_scales[r]);
@@ -223,14 +229,7 @@ inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
   }
   PREFIX_UNROLL
   for (int j = 1; j < kPageVecs; ++j) top[0] = Simd::max(top[0], top[j]);
-  const float highest = vec_max(top[0]) * row.scale;
-  const float before = rows.m[r];
-  if (!(highest > before)) return;
-  rows.m[r] = highest;
-  if (before == -__builtin_inff()) return;
-  const float factor = exp2_of(before - highest);
-  rows.l[r] *= factor;
-  scale_row(rows.o + r * rows.ldo, rows.d, factor);
+  move_maximum(rows, r, row.scale, top[0]);
 }
 
 // Scores into weights times the scales of their values, in place; adds the weights to l.
@@ -240,7 +239,7 @@ inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
   constexpr int kLanes = Simd::kLanes;
   const SoftmaxArgs& rows = args.rows;
   float* const s = rows.s + r * rows.lds;
-  const float* const* const scales = args.value_scales + r * kBlockPages;
+  const float* const* const scales = args.value_scales + r * args.scales_stride;
   const Simd::F scale = Simd::set1(row.scale);
   const Simd::F shift = Simd::set1(-rows.m[r]);
   Simd::F sum[kPageVecs];

@@ -54,9 +54,10 @@ struct WholeSoftmaxArgs {
   const int32_t* corrections = nullptr;
   const float* q_scales = nullptr;
   // Of each row the scales of each page's 32 keys, and of its values; finite where a row sees none.
-  const float* const* key_scales = nullptr;  // [rows, kBlockPages]
+  const float* const* key_scales = nullptr;  // [rows, scales_stride], kBlockPages of each
   const float* const* value_scales = nullptr;
-  uint8_t* p = nullptr;  // [rows, ldp]
+  int64_t scales_stride = kBlockPages;  // or 0: all rows have the same
+  uint8_t* p = nullptr;                 // [rows, ldp]
   int64_t ldp = 0;
   float* p_scales = nullptr;  // [rows, kBlockSpans]
 };

@@ -37,6 +37,19 @@ inline Simd::F butterflies(Simd::F x) {
   }
 }
 
+// Strides of whole vectors. Not a loop over strides: g++ does not unroll it, and v stays in memory.
+template <int kStride, int kVecs>
+inline void between_vectors(Simd::F* v) {
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) {
+    if ((i & kStride) != 0) continue;
+    const Simd::F a = v[i], b = v[i + kStride];
+    v[i] = Simd::add(a, b);
+    v[i + kStride] = Simd::sub(a, b);
+  }
+  if constexpr (kStride > 1) between_vectors<kStride / 2, kVecs>(v);
+}
+
 // Rotates a block from x to `work` and returns its largest magnitudes.
 template <bool kBf16, int kBlock>
 inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F largest) {
@@ -51,16 +64,7 @@ inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F lar
     for (int64_t byte = 0; byte < kBlock * kElement; byte += 64)
       __builtin_prefetch(static_cast<const char*>(args.next) + first * kElement + byte);
   }
-  PREFIX_UNROLL
-  for (int stride = kVecs / 2; stride >= 1; stride /= 2) {
-    PREFIX_UNROLL
-    for (int i = 0; i < kVecs; ++i) {
-      if ((i & stride) != 0) continue;
-      const Simd::F a = v[i], b = v[i + stride];
-      v[i] = Simd::add(a, b);
-      v[i + stride] = Simd::sub(a, b);
-    }
-  }
+  between_vectors<kVecs / 2, kVecs>(v);
   PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i) {
     v[i] = butterflies<Simd::kLanes / 2>(v[i]);

@@ -27,6 +27,9 @@ struct LevelSimd {
   static F below(F a, F b, F x, F y) {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
   }
+  static bool any_above(F v, float limit) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(v, set1(limit), _CMP_GT_OQ)) != 0;
+  }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F pow2(F n) {
     const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
@@ -34,11 +37,11 @@ struct LevelSimd {
   }
   // Of numbers that are not negative.
   static F max_positive(F a, F b) { return max(a, b); }
-  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
-  static F max_magnitude(F a, F b) {
+  // The larger of `largest`, which has no sign, and the magnitude of v; more than infinity is NaN.
+  static F max_magnitude(F largest, F v) {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
-    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(a), mask),
-                                                _mm256_and_si256(_mm256_castps_si256(b), mask)));
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(largest),
+                                                _mm256_and_si256(_mm256_castps_si256(v), mask)));
   }
   // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
   template <int kStride>

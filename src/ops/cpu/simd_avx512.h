@@ -28,6 +28,9 @@ struct LevelSimd {
   static F below(F a, F b, F x, F y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
+  static bool any_above(F v, float limit) {
+    return _mm512_cmp_ps_mask(v, set1(limit), _CMP_GT_OQ) != 0;
+  }
   static F round(F x) {
     return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
@@ -41,12 +44,11 @@ struct LevelSimd {
     return _mm512_castsi512_ps(
         _mm512_maskz_max_epi32(0xffff, _mm512_castps_si512(a), _mm512_castps_si512(b)));
   }
-  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
-  static F max_magnitude(F a, F b) {
+  // The larger of `largest`, which has no sign, and the magnitude of v; more than infinity is NaN.
+  static F max_magnitude(F largest, F v) {
     const __m512i mask = _mm512_set1_epi32(0x7fffffff);
-    return _mm512_castsi512_ps(
-        _mm512_maskz_max_epi32(0xffff, _mm512_and_si512(_mm512_castps_si512(a), mask),
-                               _mm512_and_si512(_mm512_castps_si512(b), mask)));
+    return _mm512_castsi512_ps(_mm512_maskz_max_epi32(
+        0xffff, _mm512_castps_si512(largest), _mm512_and_si512(_mm512_castps_si512(v), mask)));
   }
   // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
   template <int kStride>

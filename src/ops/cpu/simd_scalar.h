@@ -45,6 +45,12 @@ struct LevelSimd {
   static F max(F a, F b) { return select(a > b, a, b); }
   // a < b ? x : y, of each lane.
   static F below(F a, F b, F x, F y) { return select(a < b, x, y); }
+  // Is a lane larger? NaN is not.
+  static bool any_above(F v, float limit) {
+    bool any = false;
+    for (int i = 0; i < kLanes; ++i) any = any || v[i] > limit;
+    return any;
+  }
   // To the nearest integer, ties to even; |x| < 2^22.
   static F round(F x) {
     const F magic = set1(12582912.0f);
@@ -57,10 +63,10 @@ struct LevelSimd {
   }
   // Of numbers that are not negative.
   static F max_positive(F a, F b) { return max(a, b); }
-  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
-  static F max_magnitude(F a, F b) {
-    const I left = reinterpret_cast<I>(a) & 0x7fffffff, right = reinterpret_cast<I>(b) & 0x7fffffff;
-    return select(left > right, reinterpret_cast<F>(left), reinterpret_cast<F>(right));
+  // The larger of `largest`, which has no sign, and the magnitude of v; more than infinity is NaN.
+  static F max_magnitude(F largest, F v) {
+    const I left = reinterpret_cast<I>(largest), right = reinterpret_cast<I>(v) & 0x7fffffff;
+    return select(left > right, largest, reinterpret_cast<F>(right));
   }
   // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
   template <int kStride>

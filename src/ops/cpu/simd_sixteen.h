@@ -54,6 +54,11 @@ struct SixteenLanes {
   static F below(F a, F b, F x, F y) {
     return make([&](int i) { return S::below(a.part[i], b.part[i], x.part[i], y.part[i]); });
   }
+  static bool any_above(F v, float limit) {
+    bool any = false;
+    each([&](int i) { any = S::any_above(v.part[i], limit) || any; });
+    return any;
+  }
   static F round(F x) {
     return make([&](int i) { return S::round(x.part[i]); });
   }
@@ -63,8 +68,8 @@ struct SixteenLanes {
   static F max_positive(F a, F b) {
     return make([&](int i) { return S::max_positive(a.part[i], b.part[i]); });
   }
-  static F max_magnitude(F a, F b) {
-    return make([&](int i) { return S::max_magnitude(a.part[i], b.part[i]); });
+  static F max_magnitude(F largest, F v) {
+    return make([&](int i) { return S::max_magnitude(largest.part[i], v.part[i]); });
   }
   template <int kStride>
   static F butterfly(F x) {
