@@ -29,11 +29,12 @@ void turn_back(int64_t k, const float* signs, float scale, float* row) {
   const int64_t block = rotation_block(k);
   const float factor = scale / static_cast<float>(block);
   for (int64_t stride = block / 2; stride >= 1; stride /= 2) {
-    for (int64_t i = 0; i < k; ++i) {
-      if ((i & stride) != 0) continue;
-      const float a = row[i], b = row[i + stride];
-      row[i] = a + b;
-      row[i + stride] = a - b;
+    for (int64_t first = 0; first < k; first += 2 * stride) {
+      for (int64_t i = first; i < first + stride; ++i) {
+        const float a = row[i], b = row[i + stride];
+        row[i] = a + b;
+        row[i + stride] = a - b;
+      }
     }
   }
   for (int64_t i = 0; i < k; ++i) row[i] *= factor * signs[i];
