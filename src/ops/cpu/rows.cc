@@ -1,8 +1,8 @@
 // Operations on rows: the embedding, norms, gates, q k v split and written to their pages.
 //
 // Keys and values are scattered into their page (layout in op.h): two neighbouring elements of a
-// key share 32 bits, two neighbouring *keys* of a value column do, so the value of one row is
-// written in 16-bit stores and never touches its neighbour's half (of int8: four, and bytes).
+// key share 32 bits, two neighbouring *keys* of a value column do (of int8: four). The value of a row
+// without its neighbours is written in 16-bit stores (bytes) and never touches their part of a word.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -40,6 +40,35 @@ float inverse_rms(const RowKernels& kernels, const float* x, int64_t n, float ep
   return 1.0f / std::sqrt(kernels.sum_squares(x, n) / static_cast<float>(n) + eps);
 }
 
+// Where a value's numbers lie in its page: those of kInWord neighbouring slots share 32 bits.
+//
+//   columns 0..31   [ slots 0 .. kInWord - 1 ][ the next kInWord slots ] ...   32 words each
+//   columns 32..63  behind those of all slots
+template <int kInWord, typename T>
+void write_value(const T* value, int64_t d, std::byte* block, int32_t slot) {
+  T* const out = reinterpret_cast<T*>(block) + slot / kInWord * kInWord * 32 + slot % kInWord;
+  for (int64_t first = 0; first < d; first += 32) {
+    T* const to = out + first * kPageTokens;
+    const int64_t count = std::min<int64_t>(32, d - first);
+    for (int64_t i = 0; i < count; ++i) to[i * kInWord] = value[first + i];
+  }
+}
+
+// Of all slots that share words.
+template <int kInWord, typename T, size_t kLength>
+void write_words(const T (&values)[kInWord][kLength], int64_t d, std::byte* block, int32_t slot) {
+  auto* const out = reinterpret_cast<uint32_t*>(block) + slot / kInWord * 32;
+  for (int64_t first = 0; first < d; first += 32) {
+    uint32_t* const to = out + first * kPageTokens / kInWord;
+    const int64_t count = std::min<int64_t>(32, d - first);
+    for (int64_t i = 0; i < count; ++i) {
+      uint32_t word = 0;
+      for (int v = 0; v < kInWord; ++v) word |= uint32_t{values[v][first + i]} << 32 / kInWord * v;
+      to[i] = word;
+    }
+  }
+}
+
 // Writes head vectors of one row; its memory is on the stack of a task.
 class HeadWriter {
  public:
@@ -70,73 +99,58 @@ class HeadWriter {
       return;
     }
     if (kv_.type == KvType::kInt8) {
-      quantise(rotation_block(d), block, slot);
+      quantise(rotation_block(d), block, slot, whole_[0]);
       auto* const quads = reinterpret_cast<uint32_t*>(block) + slot;
       for (int64_t i = 0; i < d; i += 4) {
         uint32_t quad;
-        std::memcpy(&quad, whole_ + i, sizeof quad);
+        std::memcpy(&quad, whole_[0] + i, sizeof quad);
         quads[i / 4 * kPageTokens] = quad ^ 0x80808080;  // + 128
       }
       return;
     }
-    round();
+    round(rounded_[0]);
     auto* const out = reinterpret_cast<uint32_t*>(block) + slot;
     for (int64_t i = 0; i < d; i += 2) {
       uint32_t pair;
-      std::memcpy(&pair, rounded_ + i, sizeof pair);
+      std::memcpy(&pair, rounded_[0] + i, sizeof pair);
       out[i / 2 * kPageTokens] = pair;
     }
   }
 
-  void to_value(std::byte* block, int32_t slot) {
+  // Values whose numbers share a word.
+  int64_t values_in_a_word() const {
+    return kv_.type == KvType::kInt8 ? kQuad : kv_.type == KvType::kBf16 ? kPair : 1;
+  }
+  // The value with number `turn` of those that are written together.
+  void keep_value(std::byte* block, int32_t slot, int64_t turn) {
+    if (kv_.type == KvType::kF32) return zero_unless_finite(vector_);
+    if (kv_.type == KvType::kInt8) return quantise(1, block, slot, whole_[turn]);
+    round(rounded_[turn]);
+  }
+  // The values that were kept: of all slots of a word, from `slot` on, or of that one only.
+  void to_values(std::byte* block, int32_t slot, bool whole_words) const {
     const int64_t d = kv_.head_dim;
-    if (kv_.type == KvType::kF32) {
-      zero_unless_finite(vector_);
-      auto* const out = reinterpret_cast<float*>(block) + slot * 32;
-      for (int64_t i = 0; i < d; i += 32) {
-        std::memcpy(out + i * kPageTokens, vector_ + i,
-                    static_cast<size_t>(std::min<int64_t>(32, d - i)) * sizeof(float));
-      }
-      return;
-    }
+    if (kv_.type == KvType::kF32) return write_value<1>(vector_, d, block, slot);
     if (kv_.type == KvType::kInt8) {
-      quantise(1, block, slot);
-      auto* const out = reinterpret_cast<int8_t*>(block) + slot / 4 * 128 + slot % 4;
-      for (int64_t i = 0; i < d; ++i) out[i / 32 * (32 * kPageTokens) + i % 32 * 4] = whole_[i];
-      return;
+      return whole_words ? write_words(whole_, d, block, slot)
+                         : write_value<kQuad>(whole_[0], d, block, slot);
     }
-    round();
-    auto* const out = reinterpret_cast<uint16_t*>(block) + slot / 2 * 64 + slot % 2;
-    for (int64_t i = 0; i < d; ++i) out[i / 32 * (32 * kPageTokens) + i % 32 * 2] = rounded_[i];
-  }
-
-  // The same of two bf16 values at an even slot and the one behind it, whose halves of 32 bits are
-  // written together: the first is kept, then the other one is brought.
-  void keep_value() {
-    round();
-    std::memcpy(kept_, rounded_, sizeof kept_);
-  }
-  void to_two_values(std::byte* block, int32_t slot) {
-    round();
-    auto* const out = reinterpret_cast<uint32_t*>(block) + slot / 2 * 32;
-    for (int64_t first = 0; first < kv_.head_dim; first += 32) {
-      uint32_t* const to = out + first * (kPageTokens / 2);
-      const int64_t count = std::min<int64_t>(32, kv_.head_dim - first);
-      for (int64_t i = 0; i < count; ++i)
-        to[i] = kept_[first + i] | uint32_t{rounded_[first + i]} << 16;
-    }
+    return whole_words ? write_words(rounded_, d, block, slot)
+                       : write_value<kPair>(rounded_[0], d, block, slot);
   }
 
  private:
-  // Into whole_, and the scale behind the numbers of the block.
-  void quantise(int64_t rotation, std::byte* block, int32_t slot) {
+  static constexpr int kPair = 2, kQuad = 4;
+
+  // The scale goes behind the numbers of the block.
+  void quantise(int64_t rotation, std::byte* block, int32_t slot, uint8_t* out) {
     QuantiseArgs args;
     args.x = vector_;
     args.k = kv_.head_dim;
     args.block = rotation;
     args.signs = no_signs();
     args.work = work_;
-    args.out = whole_;
+    args.out = reinterpret_cast<int8_t*>(out);
     args.k_padded = kv_.d_padded();
     float scale = context_.kernels->rows.quantise(args).scale / static_cast<float>(rotation);
     if (!all_finite(&scale, sizeof scale, KvType::kF32)) {
@@ -146,10 +160,10 @@ class HeadWriter {
     reinterpret_cast<float*>(block + kv_.numbers_bytes())[slot] = scale;
   }
 
-  void round() {
-    context_.kernels->rows.to_bf16(vector_, kv_.head_dim, rounded_);
-    zero_unless_finite(rounded_);
-    rounded_[kv_.head_dim] = 0;  // the partner of the last element of an odd head
+  void round(uint16_t* out) {
+    context_.kernels->rows.to_bf16(vector_, kv_.head_dim, out);
+    zero_unless_finite(out);
+    out[kv_.head_dim] = 0;  // the partner of the last element of an odd head
   }
 
   template <typename T>
@@ -165,10 +179,9 @@ class HeadWriter {
   const KvLayout& kv_;
   bool finite_ = true;
   alignas(64) float vector_[kMaxHeadDim];
-  alignas(64) uint16_t rounded_[kMaxHeadDim + 2];
-  alignas(64) uint16_t kept_[kMaxHeadDim + 2];
+  alignas(64) uint16_t rounded_[kPair][kMaxHeadDim + 2];
   alignas(64) float work_[kMaxHeadDim];
-  alignas(64) int8_t whole_[kMaxHeadDim];
+  alignas(64) uint8_t whole_[kQuad][kMaxHeadDim];
 };
 
 // q, k or v of a row: `heads` vectors of those that the projection has, which share how they are normed.
@@ -233,27 +246,30 @@ class RowSplitter {
         const KvSlot slot = slot_of(row);
         if (slot.page < 0) continue;
         std::byte* const block = step_.pool + kv_.value_offset(slot.page, args_.layer, h);
-        bring(part, h, row);
-        if (!two_values(row)) {
-          writer_.to_value(block, slot.slot);
-        } else {
-          writer_.keep_value();
-          if (!writer_.take_finite()) mark(row);
-          bring(part, h, ++row);
-          writer_.to_two_values(block, slot.slot);
+        const int64_t count = values_together(row);
+        for (int64_t i = 0; i < count; ++i) {
+          bring(part, h, row + i);
+          writer_.keep_value(block, slot_of(row + i).slot, i);
+          if (!writer_.take_finite()) mark(row + i);
         }
-        if (!writer_.take_finite()) mark(row);
+        writer_.to_values(block, slot.slot, count > 1);
+        row += count - 1;
       }
   }
 
  private:
   KvSlot slot_of(int64_t row) const { return step_.slots[static_cast<size_t>(row)]; }
 
-  // Do the values of this row and the next one lie together?
-  bool two_values(int64_t row) const {
-    if (kv_.type != KvType::kBf16 || row + 1 == end_) return false;
-    const KvSlot slot = slot_of(row), next = slot_of(row + 1);
-    return slot.slot % 2 == 0 && next.page == slot.page && next.slot == slot.slot + 1;
+  // As many values from this row on as share words, or one where others are not beside it.
+  int64_t values_together(int64_t row) const {
+    const int64_t count = writer_.values_in_a_word();
+    const KvSlot first = slot_of(row);
+    if (row + count > end_ || first.slot % count != 0) return 1;
+    for (int64_t i = 1; i < count; ++i) {
+      const KvSlot next = slot_of(row + i);
+      if (next.page != first.page || next.slot != first.slot + i) return 1;
+    }
+    return count;
   }
 
   // Those of a part that are there.
