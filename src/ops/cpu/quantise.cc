@@ -10,8 +10,6 @@ int64_t row_stride(int64_t k_padded) {
   return k_padded % 512 == 0 ? k_padded + 64 : k_padded;
 }
 
-size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 }  // namespace
 
 size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows) {

@@ -7,6 +7,9 @@
 
 namespace prefix::ops {
 
+// Bytes in whole cache lines.
+constexpr size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
 class Scratch {
  public:
   Scratch() = default;
