@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ops/cpu/attention_task.h"
+#include "ops/cpu/prefetch.h"
 #include "ops/rotation.h"
 
 namespace prefix::ops {
