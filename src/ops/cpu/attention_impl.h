@@ -36,6 +36,7 @@ inline void move_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd
   const float before = args.m[row];
   if (!Simd::any_above(Simd::mul(scores, Simd::set1(scale)), before)) return;
   const float highest = vec_max(scores) * scale;
+  if (!(highest > before)) return;  // beside NaN in another lane
   args.m[row] = highest;
   if (before == -__builtin_inff()) return;
   const float factor = exp2_of(before - highest);
