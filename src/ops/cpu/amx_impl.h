@@ -252,9 +252,10 @@ void multiply_tile_amx(const TileArgs& t) {
 // What every table with products on tiles has. A panel of 1 KB a column that stays in L1 while 64 rows or more pass
 // by it takes 0.83 of the time that a tile of both panels takes (measured, loops alone; 0.97 of a whole batch). These
 // processors have 2 MB of L2, which a neighbour on the core's other thread may use too. x takes a fifth of it: twice
-// the rows read weights half as often, and took as long (measured). Tiles are so fast that memory is the bound where a thread reads all weights of a layer for 48 rows, as
-// on other levels: with 128 products take 0.6 to 0.9 of the time (measured). Attention takes twice the rows of other
-// levels: keys and values, which a tile reads again for each group of rows, cost more than scores (measured).
+// the rows read weights half as often, and took as long (measured). Tiles are so fast that memory is the bound where a
+// thread reads all weights of a layer for 48 rows, as on other levels: with 128 products take 0.6 to 0.9 of the time
+// (measured). Attention takes twice the rows of other levels: keys and values, which a tile reads again for each group
+// of rows, cost more than scores (measured).
 template <class T>
 inline void use_tiles(GemmKernels& gemm) {
   gemm.begin = begin_tiles<T>;

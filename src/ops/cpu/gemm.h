@@ -4,8 +4,9 @@
 //                                                   [ block 1 ]
 //
 // Inside a task the row block of x stays in L2 and the panels of W stream past it, 64 columns at a
-// time, or one panel of 32 after the other (GemmKernels::panel_rows); k is cut so that both fit. How the work is cut never changes a result bit: an element is
-// one sum in ascending k (TileArgs), whoever computes it.
+// time, or one panel of 32 after the other (GemmKernels::panel_rows); k is cut so that both fit. How
+// the work is cut never changes a result bit: an element is one sum in ascending k (TileArgs), whoever
+// computes it.
 #pragma once
 
 #include <cstdint>
