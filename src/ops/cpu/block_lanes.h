@@ -55,12 +55,12 @@ struct BlockLanes {
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     if constexpr (kSmall)
-      return _mm512_add_epi32(
-          sum, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1)));
+      return in_order(_mm512_add_epi32(
+          sum, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1))));
     const I even = _mm512_madd_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0xff)),
                                      _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8));
     const I odd = _mm512_madd_epi16(_mm512_srli_epi16(codes, 8), _mm512_srai_epi16(x, 8));
-    return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
+    return in_order(_mm512_add_epi32(sum, _mm512_add_epi32(even, odd)));
   }
 #endif
 
@@ -120,12 +120,12 @@ struct BlockLanes {
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     if constexpr (kSmall)
-      return _mm256_add_epi32(
-          sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
+      return in_order(_mm256_add_epi32(
+          sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1))));
     const I even = _mm256_madd_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0xff)),
                                      _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
     const I odd = _mm256_madd_epi16(_mm256_srli_epi16(codes, 8), _mm256_srai_epi16(x, 8));
-    return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+    return in_order(_mm256_add_epi32(sum, _mm256_add_epi32(even, odd)));
   }
 #endif
 

@@ -40,7 +40,9 @@ struct Int8ByPairs : Int8Lanes {
   static Vec broadcast_a(const int16_t* p, int phase) {
     return _mm512_set1_epi32(quad_of(p + 2 * phase));
   }
-  static Vec mac(Vec c, Vec a, BVec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(b, a)); }
+  static Vec mac(Vec c, Vec a, BVec b) {
+    return in_order(_mm512_add_epi32(c, _mm512_madd_epi16(b, a)));
+  }
 };
 
 #if defined(__AVX512VNNI__)

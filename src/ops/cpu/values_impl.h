@@ -42,6 +42,17 @@ inline void widen_quads(const void* from, int64_t count, int16_t* to) {
   }
 }
 
+// A sum as it is, in a register: g++ 12 would first add the products of all phases to each other, and keeps sums of
+// vpdpbusd that a loop carries in memory.
+template <class Vec>
+inline Vec in_order(Vec sum) {
+#if defined(__AVX512F__)
+  asm("" : "+v"(sum));
+#else
+  asm("" : "+x"(sum));
+#endif
+  return sum;
+}
 #endif
 
 #if defined(__AVX512BW__)
@@ -49,7 +60,7 @@ inline void widen_quads(const void* from, int64_t count, int16_t* to) {
 struct ValueLanes {
   using Vec = __m512i;
   static constexpr int kLanes = 16;
-  static constexpr int kVecs = 2;  // of columns at a time
+  static constexpr int kVecs = 4;  // of columns at a time, where there are so many
   static Vec zero() { return _mm512_setzero_si512(); }
 };
 
@@ -63,7 +74,9 @@ struct ValuesByPairs : ValueLanes {
   static Vec broadcast_a(const int16_t* p, int phase) {
     return _mm512_set1_epi32(quad_of(p + 2 * phase));
   }
-  static Vec mac(Vec c, Vec a, Vec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
+  static Vec mac(Vec c, Vec a, Vec b) {
+    return in_order(_mm512_add_epi32(c, _mm512_madd_epi16(a, b)));
+  }
 };
 
 #if defined(__AVX512VNNI__)
@@ -72,17 +85,11 @@ struct ValuesByVnni : ValueLanes {
   static constexpr int kPhases = 1;
   static Vec load_b(const int8_t* p, int) { return _mm512_loadu_si512(p); }
   static Vec broadcast_a(const uint8_t* p, int) { return _mm512_set1_epi32(quad_of(p)); }
-  static Vec mac(Vec c, Vec a, Vec b) { return _mm512_dpbusd_epi32(c, a, b); }
+  static Vec mac(Vec c, Vec a, Vec b) { return in_order(_mm512_dpbusd_epi32(c, a, b)); }
 };
 #endif
 
 #elif defined(__AVX2__)
-
-// A sum as it is: g++ would first add the products of all phases to each other, and has no registers for so many.
-inline __m256i in_order(__m256i sum) {
-  asm("" : "+x"(sum));
-  return sum;
-}
 
 struct ValueLanes {
   using Vec = __m256i;
@@ -114,7 +121,7 @@ struct ValuesByVnni : ValueLanes {
     return _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
   }
   static Vec broadcast_a(const uint8_t* p, int) { return _mm256_set1_epi32(quad_of(p)); }
-  static Vec mac(Vec c, Vec a, Vec b) { return _mm256_dpbusd_avx_epi32(c, a, b); }
+  static Vec mac(Vec c, Vec a, Vec b) { return in_order(_mm256_dpbusd_avx_epi32(c, a, b)); }
 };
 #endif
 
@@ -157,14 +164,14 @@ struct WeightRows {
   int64_t stride;
 };
 
-// Rows [row, row + MR), M::kVecs vectors of columns from `column` on, of the panel that has them.
-template <class M, int MR>
+// Rows [row, row + MR), NV vectors of columns from `column` on: of a part of a panel, or of whole ones.
+template <class M, int MR, int NV>
 inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weights, int64_t row,
                         int64_t column) {
   using S = LevelSimd;
-  constexpr int NV = M::kVecs;
   constexpr int64_t kQuadStride = 32 * 4;  // bytes of a quad of keys in a panel
-  static_assert(S::kLanes == M::kLanes);
+  constexpr int kPanelVecs = 32 / M::kLanes;
+  static_assert(S::kLanes == M::kLanes && (NV < kPanelVecs || NV % kPanelVecs == 0));
   const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
   float* const o = t.o + row * t.ldo + column;
   const typename M::A* p = weights.p;
@@ -177,23 +184,22 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
   }
   for (int64_t page = 0; page < t.pages; ++page) {
     const auto* v = reinterpret_cast<const int8_t*>(t.blocks[page]) + at;
-    PREFIX_UNROLL
-    for (int quad = 0; quad < 8; ++quad) {
+    const auto* const end = v + 8 * kQuadStride;
+    for (; v != end; v += kQuadStride, p += 4) {
       PREFIX_UNROLL
       for (int phase = 0; phase < M::kPhases; ++phase) {
         decltype(M::load_b(v, 0)) b[NV];
         PREFIX_UNROLL
         for (int j = 0; j < NV; ++j)
-          b[j] = M::load_b(v + quad * kQuadStride + j * M::kLanes * 4, phase);
+          b[j] = M::load_b(v + j / kPanelVecs * (32 * 32) + j % kPanelVecs * M::kLanes * 4, phase);
         PREFIX_UNROLL
         for (int i = 0; i < MR; ++i) {
-          const auto a = M::broadcast_a(p + i * ldp + quad * 4, phase);
+          const auto a = M::broadcast_a(p + i * ldp, phase);
           PREFIX_UNROLL
           for (int j = 0; j < NV; ++j) sum[i][j] = M::mac(sum[i][j], a, b[j]);
         }
       }
     }
-    p += 32;
   }
   PREFIX_UNROLL
   for (int i = 0; i < MR; ++i) {
@@ -206,11 +212,12 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
   }
 }
 
-template <class M, int MR>
-inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
+// Columns [begin, end).
+template <class M, int MR, int NV>
+inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t begin, int64_t end) {
   const auto columns = [&](WeightRows<typename M::A> weights) {
-    for (int64_t column = panel; column < panel + 32; column += M::kVecs * M::kLanes)
-      value_block<M, MR>(t, weights, row, column);
+    for (int64_t column = begin; column < end; column += NV * M::kLanes)
+      value_block<M, MR, NV>(t, weights, row, column);
   };
   const uint8_t* const p = t.p + row * t.ldp;
   if constexpr (sizeof(typename M::A) == 1) {
@@ -222,11 +229,21 @@ inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
   }
 }
 
-// A panel of columns after the other: the pages' parts of it stay in the L1 cache over all rows.
+// A panel of columns after the other, or two: the pages' parts of them stay in the L1 cache over all rows.
 template <class M>
 void multiply_value_tile(const ValueTileArgs& t) {
-  for (int64_t panel = 0; panel < t.d; panel += 32) {
-    each_row_block(t.rows, [&]<int MR>(int64_t row) { value_rows<M, MR>(t, row, panel); });
+  constexpr int64_t kStep = M::kVecs * M::kLanes < 32 ? 32 : M::kVecs * M::kLanes;
+  int64_t column = 0;
+  for (; column + kStep <= t.d; column += kStep) {
+    each_row_block(t.rows, [&]<int MR>(int64_t row) {
+      value_rows<M, MR, M::kVecs>(t, row, column, column + kStep);
+    });
+  }
+  if constexpr (kStep > 32) {
+    if (column == t.d) return;
+    each_row_block(t.rows, [&]<int MR>(int64_t row) {
+      value_rows<M, MR, 32 / M::kLanes>(t, row, column, t.d);
+    });
   }
 }
 
