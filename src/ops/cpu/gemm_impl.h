@@ -8,7 +8,8 @@
 //      a1 ->     .   .   .   .
 //
 // A policy M has: A, B (element types), Vec, kLanes (columns per vector), kStep (k per step),
-// kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b).
+// kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b). Where
+// loading B takes work, it may have kTall, 12 rows: 12 x 2 do half of that work, with more broadcasts.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +43,14 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
     }
   }
   const int64_t lda = t.lda;
-  const int64_t block = row / kBlockRows;
-  auto* prefetch = static_cast<const char*>(t.prefetch[block % 2]);
+  // One panel of the next tile, by turns: of blocks of both panels, or of one panel and twice the rows.
+  const int64_t ahead = MR > kBlockRows ? vec / kVecsPerPanel : row / kBlockRows % 2;
+  auto* prefetch = static_cast<const char*>(t.prefetch[ahead]);
   int64_t prefetch_step = 0;
   if (prefetch == nullptr) {
     prefetch = static_cast<const char*>(t.b0[0]);
   } else {
-    prefetch += block / 2 * t.kc * t.prefetch_step;
+    prefetch += row / kPrefetchRows * t.kc * t.prefetch_step;
     prefetch_step = M::kStep * t.prefetch_step;
   }
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
@@ -118,9 +120,15 @@ constexpr int block_vecs() {
 }
 
 template <class M>
+constexpr int tall_rows() {
+  if constexpr (requires { M::kTall; }) return M::kTall;
+  return 0;
+}
+
+template <class M>
 void multiply_tile(const TileArgs& t) {
-  each_row_block(t.rows,
-                 [&]<int MR>(int64_t row) { multiply_rows<M, MR, block_vecs<M, MR>()>(t, row); });
+  each_row_block<tall_rows<M>()>(
+      t.rows, [&]<int MR>(int64_t row) { multiply_rows<M, MR, block_vecs<M, MR>()>(t, row); });
 }
 
 // f32 multiply-add over packed f32 weights: one k per step.
@@ -154,6 +162,7 @@ struct F32ByBf16 {
   static constexpr int kStep = 2;
   static constexpr int kPhases = 2;
   static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
+  static constexpr int kTall = S::kLanes == 16 ? 12 : 0;
   static Vec zero() { return S::zero(); }
   static Vec load_c(const float* p) { return S::load(p); }
   static void store_c(float* p, Vec v) { S::store(p, v); }

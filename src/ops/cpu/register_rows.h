@@ -1,4 +1,5 @@
-// The rows of a tile in register blocks: sixes, then what is left as one block of its own.
+// The rows of a tile in register blocks: of kTall rows, if that is not 0, then sixes, then what is left as one block
+// of its own.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,12 @@ inline constexpr int64_t kBlockRows = 6;
 namespace {
 
 // Calls fn.operator()<MR>(row) for each block of MR rows from `row` on.
-template <class Fn>
+template <int kTall = 0, class Fn>
 inline void each_row_block(int64_t rows, const Fn& fn) {
   int64_t row = 0;
+  if constexpr (kTall > 0) {
+    for (; row + kTall <= rows; row += kTall) fn.template operator()<kTall>(row);
+  }
   for (; row + kBlockRows <= rows; row += kBlockRows) fn.template operator()<kBlockRows>(row);
   switch (rows - row) {
     case 1:
