@@ -529,7 +529,6 @@ struct SoftmaxOfOneRow {
     const std::vector<const float*> scales(8, ones.data());
     const int32_t correction = 0;
     const float q_scale = 0.01f;
-    float m = -INFINITY, o[32] = {};
     WholeSoftmaxArgs args;
     args.rows.s = s.data();
     args.rows.lds = 288;
@@ -538,7 +537,7 @@ struct SoftmaxOfOneRow {
     args.rows.scale = 1;
     args.rows.m = &m;
     args.rows.l = &l;
-    args.rows.o = o;
+    args.rows.o = o.data();
     args.rows.ldo = args.rows.d = 32;
     args.rows.rows = 1;
     args.corrections = &correction;
@@ -554,7 +553,8 @@ struct SoftmaxOfOneRow {
   std::vector<float> s = std::vector<float>(288, 0.0f), p_scales = std::vector<float>(2, 7.0f);
   std::vector<float> ones = std::vector<float>(32, 1.0f);
   std::vector<uint8_t> p = std::vector<uint8_t>(272, 9);
-  float l = 0;
+  float m = -INFINITY, l = 0;
+  std::vector<float> o = std::vector<float>(32, 0.0f);
 };
 
 // Of keys that a row does not see, the first and the last page in part, others whole.
@@ -571,6 +571,34 @@ TEST_F(Levels, UnseenPagesAndKeysWeighNothing) {
         for (int span = 0; span < 2; ++span)
           ASSERT_EQ(row.p_scales[static_cast<size_t>(span)] == 0,
                     last < first || span < first / 128 || span > last / 128);
+      }
+    }
+  }
+}
+
+// What the first keys of a row have made of it stays right when later ones weigh any number of times as much.
+TEST_F(Levels, LaterScoresMayBeFarAboveTheFirstOnes) {
+  for (const LevelTable& level : tables_) {
+    for (const int32_t above : {0, 20, 31, 33, 126, 130, 1000, 10000}) {
+      SoftmaxOfOneRow row{0, 255};
+      row.run(level);
+      row.o.assign(32, 3.0f);
+      const auto power = [&](int32_t i) { return i % 5 == 2 ? above : above - 1 - i % 7; };
+      double sum = 0;
+      for (int32_t i = 0; i < 256; ++i) {
+        const int32_t score = 100 * power(i);
+        std::memcpy(&row.s[static_cast<size_t>(i)], &score, 4);
+        sum += std::exp2(power(i) - above);
+      }
+      row.run(level);
+      const double unit = std::exp2(row.m - above);  // m is what they are counted from
+      EXPECT_NEAR(row.l * unit, sum + 256 * std::exp2(-above), 0.001 * sum);
+      EXPECT_NEAR(row.o[7] * unit, 3 * std::exp2(-above), 1e-5) << level.name << ' ' << above;
+      for (int32_t i = 0; i < 256; ++i) {
+        const size_t at = static_cast<size_t>(i), span = at / 128;
+        EXPECT_NEAR(row.p[at] * double{row.p_scales[span]} * unit, std::exp2(power(i) - above),
+                    0.503 / 255)
+            << level.name << ' ' << above << ", key " << i;
       }
     }
   }

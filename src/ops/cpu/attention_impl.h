@@ -1,7 +1,7 @@
 // The kernels of attention_kernels.h over the Simd of the including translation unit.
 //
-// Every loop runs over whole vectors at fixed places of the key block, and a masked key adds an
-// exact zero, so the order of the additions does not depend on how many keys are visible.
+// Every loop runs over whole vectors at fixed places of the key block, and a masked key adds nothing to a sum in which
+// there is a weight of 1, so the order of the additions does not depend on how many keys are visible.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +30,11 @@ inline void scale_row(float* o, int64_t d, float factor) {
   for (int64_t i = 0; i < d; i += Simd::kLanes) Simd::store(o + i, Simd::mul(Simd::load(o + i), f));
 }
 
-// Moves m of a row to the largest of its scores times scale, which is positive; scales l and o to it. Most blocks
-// have no larger one, which is known before it is found.
-inline void move_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd::F scores) {
+// Moves m of a row to the largest of `scores` times scale, which is positive, if that is larger; scales l and o to it.
+inline void raise_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd::F scores) {
   const float before = args.m[row];
-  if (!Simd::any_above(Simd::mul(scores, Simd::set1(scale)), before)) return;
   const float highest = vec_max(scores) * scale;
-  if (!(highest > before)) return;  // beside NaN in another lane
+  if (!(highest > before)) return;  // or NaN
   args.m[row] = highest;
   if (before == -__builtin_inff()) return;
   const float factor = exp2_of(before - highest);
@@ -44,11 +42,13 @@ inline void move_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd
   scale_row(args.o + row * args.ldo, args.d, factor);
 }
 
+// Weights are counted from the largest of the first scores that a row sees, and then from another one only where those
+// of a key block add up to more than this: f32 is as precise around 2^32 as around 1, so most blocks need no look for
+// their largest score before their weights.
+constexpr float kLargestSum = 0x1p32f;
+
 // Keys per round of the four accumulators; whole pages at every level.
 constexpr int64_t kSoftmaxStep = 4 * Simd::kLanes < 32 ? 32 : 4 * Simd::kLanes;
-// Rows whose maxima are found before their weights: their scores stay in L1, and the latencies of
-// the horizontal reductions of different rows overlap.
-constexpr int64_t kSoftmaxRows = 8;
 
 // The keys of the block that a row sees, [first, last), and the whole steps around them.
 //
@@ -76,26 +76,26 @@ inline void cap_scores(float* s, const VisibleKeys& keys, float scale) {
     Simd::store(s + i, vec_tanh(Simd::mul(Simd::load(s + i), Simd::set1(scale))));
 }
 
-// Masks the scores of a row, moves its m to the new maximum and scales l and o to it.
-inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
-  constexpr int64_t kLanes = Simd::kLanes;
-  float* const s = args.s + row * args.lds;
+// -infinity, which weighs exactly nothing, for the keys at both ends that the row does not see; the last store may reach
+// past `end`, into the spare columns.
+inline void mask_scores(float* s, const VisibleKeys& keys) {
   const float minus_infinity = -__builtin_inff();
-  if (args.cap_scale != 0) cap_scores(s, keys, args.cap_scale);
-  // -infinity weighs exactly nothing; the last store may reach past `end`, into the spare columns.
   for (int64_t i = keys.begin; i < keys.first; ++i) s[i] = minus_infinity;
-  for (int64_t i = keys.last; i < keys.end; i += kLanes)
+  for (int64_t i = keys.last; i < keys.end; i += Simd::kLanes)
     Simd::store(s + i, Simd::set1(minus_infinity));
-  Simd::F top[4];
-  for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
-  for (int64_t i = keys.begin; i < keys.end; i += 4 * kLanes)
-    for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
-  move_maximum(args, row, args.scale,
-               Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3])));
 }
 
+inline void raise_to_scores(const SoftmaxArgs& args, int64_t row, int64_t begin, int64_t end) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const float* const s = args.s + row * args.lds;
+  Simd::F top = Simd::load(s + begin);
+  for (int64_t i = begin + kLanes; i < end; i += kLanes) top = Simd::max(top, Simd::load(s + i));
+  raise_maximum(args, row, args.scale, top);
+}
+
+// Scores into weights; returns their sum.
 template <class P>
-inline void softmax_weights(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
+inline float softmax_weights(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
   constexpr int64_t kLanes = Simd::kLanes;
   const float* const s = args.s + row * args.lds;
   P* const p = static_cast<P*>(args.p) + row * args.ldp;
@@ -110,28 +110,36 @@ inline void softmax_weights(const SoftmaxArgs& args, int64_t row, const VisibleK
       store_weight(p + i + j * kLanes, weight);
     }
   }
-  args.l[row] += vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
+  return vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
+}
+
+template <class P>
+inline void softmax_row(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
+  float* const s = args.s + row * args.lds;
+  if (args.cap_scale != 0) cap_scores(s, keys, args.cap_scale);
+  mask_scores(s, keys);
+  if (args.m[row] == -__builtin_inff())
+    raise_to_scores(args, row, keys.begin, keys.begin + kSoftmaxStep);
+  float sum = softmax_weights<P>(args, row, keys);
+  if (!(sum <= kLargestSum)) {
+    raise_to_scores(args, row, keys.begin, keys.end);
+    sum = softmax_weights<P>(args, row, keys);
+  }
+  args.l[row] += sum;
 }
 
 template <class P>
 void attention_softmax(const SoftmaxArgs& args) {
-  for (int64_t begin = 0; begin < args.rows; begin += kSoftmaxRows) {
-    const int64_t after = begin + kSoftmaxRows < args.rows ? begin + kSoftmaxRows : args.rows;
-    for (int64_t r = begin; r < after; ++r) {
-      const VisibleKeys keys = visible_keys(args, r);
-      if (keys.end > 0) softmax_maximum(args, r, keys);
-    }
-    for (int64_t r = begin; r < after; ++r) {
-      const VisibleKeys keys = visible_keys(args, r);
-      if (keys.end > 0) softmax_weights<P>(args, r, keys);
-      P* const p = static_cast<P*>(args.p) + r * args.ldp;
-      __builtin_memset(p, 0, static_cast<size_t>(keys.begin) * sizeof(P));
-      __builtin_memset(p + keys.end, 0, static_cast<size_t>(kSoftmaxBlock - keys.end) * sizeof(P));
-    }
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const VisibleKeys keys = visible_keys(args, r);
+    if (keys.end > 0) softmax_row<P>(args, r, keys);
+    P* const p = static_cast<P*>(args.p) + r * args.ldp;
+    __builtin_memset(p, 0, static_cast<size_t>(keys.begin) * sizeof(P));
+    __builtin_memset(p + keys.end, 0, static_cast<size_t>(kSoftmaxBlock - keys.end) * sizeof(P));
   }
 }
 
-// A state is empty iff its l is 0 (its largest score has weight 1); NaN is not empty and spreads.
+// A state is empty iff its l is 0 (the largest of a row's first scores has weight 1); NaN is not empty and spreads.
 void attention_merge(const MergeArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     if (args.from_l[r] == 0) continue;
@@ -172,17 +180,13 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
 
 // Vectors of a page's keys.
 constexpr int kPageVecs = 32 / Simd::kLanes;
+// Rows whose weights become bytes together: what is divided and reduced for each is done in whole vectors.
+constexpr int64_t kSoftmaxRows = 8;
 // The largest weights of 8 rows, of each span: in vectors, then one number each.
 constexpr int kMaxima = kSoftmaxRows * kBlockSpans;
 static_assert(kMaxima % Simd::kLanes == 0 && kMaxima % 8 == 0);
 // Less than this in the largest weight of a span counts as nothing: 255 / it would not be finite.
 constexpr float kSmallestWeight = 0x1p-100f;
-
-// Of a page a row sees the keys [first, last) only, which may lie outside of it.
-inline void mask_page(float* s, int64_t first, int64_t last) {
-  for (int64_t i = 0; i < first; ++i) s[i] = -__builtin_inff();
-  for (int64_t i = last; i < 32; ++i) s[i] = -__builtin_inff();
-}
 
 // Of a row with whole numbers: what it sees, and what its scores are multiplied by.
 struct WholeRow {
@@ -202,67 +206,97 @@ inline WholeRow whole_row(const WholeSoftmaxArgs& args, int64_t r) {
   return row;
 }
 
-// Sums into scores; moves m to the new maximum, and scales l and o to it.
-inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row) {
-  constexpr int kLanes = Simd::kLanes;
-  const SoftmaxArgs& rows = args.rows;
-  float* const s = rows.s + r * rows.lds;
-  const float* const* const scales = args.key_scales + r * args.scales_stride;
-  const int32_t correction = args.corrections[r];
-  const bool capped = rows.cap_scale != 0;
-  const Simd::F cap_scale = Simd::set1(rows.cap_scale * args.q_scales[r]);
-  Simd::F top[kPageVecs];
-  PREFIX_UNROLL
-  for (int j = 0; j < kPageVecs; ++j) top[j] = Simd::set1(-__builtin_inff());
-  for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    float* const at = s + page * 32;
+// The sums of a row as scores, page by page: -infinity, which weighs nothing, where it does not see a key.
+struct WholeScores {
+  WholeScores(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row)
+      : row(row),
+        sums(args.rows.s + r * args.rows.lds),
+        scales(args.key_scales + r * args.scales_stride),
+        correction(args.corrections[r]),
+        capped(args.rows.cap_scale != 0),
+        cap_scale(Simd::set1(args.rows.cap_scale * args.q_scales[r])) {}
+
+  [[gnu::always_inline]] void of_page(int64_t page, Simd::F (&x)[kPageVecs]) const {
+    constexpr int kLanes = Simd::kLanes;
+    const float* const at = sums + page * 32;
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
       const Simd::F sum = Simd::load_i32(at + j * kLanes, correction);
-      Simd::F x = Simd::mul(sum, Simd::load(scales[page] + j * kLanes));
-      if (capped) x = vec_tanh(Simd::mul(x, cap_scale));
-      Simd::store(at + j * kLanes, x);
+      x[j] = Simd::mul(sum, Simd::load(scales[page] + j * kLanes));
+      if (capped) x[j] = vec_tanh(Simd::mul(x[j], cap_scale));
     }
-    if (page * 32 < row.first || page * 32 + 32 > row.last)
-      mask_page(at, row.first - page * 32, row.last - page * 32);
+    if (page * 32 >= row.first && page * 32 + 32 <= row.last) return;
+    float masked[32];
     PREFIX_UNROLL
-    for (int j = 0; j < kPageVecs; ++j) top[j] = Simd::max(top[j], Simd::load(at + j * kLanes));
+    for (int j = 0; j < kPageVecs; ++j) Simd::store(masked + j * kLanes, x[j]);
+    for (int64_t i = 0; i < row.first - page * 32; ++i) masked[i] = -__builtin_inff();
+    for (int64_t i = row.last - page * 32; i < 32; ++i) masked[i] = -__builtin_inff();
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) x[j] = Simd::load(masked + j * kLanes);
   }
-  PREFIX_UNROLL
-  for (int j = 1; j < kPageVecs; ++j) top[0] = Simd::max(top[0], top[j]);
-  move_maximum(rows, r, row.scale, top[0]);
+
+  const WholeRow& row;
+  const float* const sums;
+  const float* const* const scales;
+  const int32_t correction;
+  const bool capped;
+  const Simd::F cap_scale;
+};
+
+inline void raise_to_whole(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                           int64_t end_page) {
+  const WholeScores scores(args, r, row);
+  Simd::F top = Simd::set1(-__builtin_inff());
+  for (int64_t page = row.first_page; page < end_page; ++page) {
+    Simd::F x[kPageVecs];
+    scores.of_page(page, x);
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) top = Simd::max(top, x[j]);
+  }
+  raise_maximum(args.rows, r, row.scale, top);
 }
 
-// Scores into weights times the scales of their values, in place; adds the weights to l.
-// top[span]: lane by lane the largest of a span, 0 of one of which the row sees nothing.
-inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
-                          Simd::F* top) {
+// Weights times the scales of their values; returns the sum of the weights. top[span]: lane by lane the largest of a
+// span, 0 of one of which the row sees nothing.
+inline float whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                           float* weights, Simd::F* top) {
   constexpr int kLanes = Simd::kLanes;
-  const SoftmaxArgs& rows = args.rows;
-  float* const s = rows.s + r * rows.lds;
+  const WholeScores scores(args, r, row);
   const float* const* const scales = args.value_scales + r * args.scales_stride;
   const Simd::F scale = Simd::set1(row.scale);
-  const Simd::F shift = Simd::set1(-rows.m[r]);
+  const Simd::F shift = Simd::set1(-args.rows.m[r]);
   Simd::F sum[kPageVecs];
   PREFIX_UNROLL
   for (int j = 0; j < kPageVecs; ++j) sum[j] = Simd::zero();
+  for (int span = 0; span < kBlockSpans; ++span) top[span] = Simd::zero();
   for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    float* const at = s + page * 32;
+    Simd::F x[kPageVecs];
+    scores.of_page(page, x);
     Simd::F largest = top[page / kSpanPages];
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
-      const Simd::F x = Simd::fma(Simd::load(at + j * kLanes), scale, shift);
-      const Simd::F weight = vec_coarse_weight(x);
+      const Simd::F weight = vec_coarse_weight(Simd::fma(x[j], scale, shift));
       sum[j] = Simd::add(sum[j], weight);
       const Simd::F scaled = Simd::mul(weight, Simd::load(scales[page] + j * kLanes));
-      Simd::store(at + j * kLanes, scaled);
+      Simd::store(weights + page * 32 + j * kLanes, scaled);
       largest = Simd::max_positive(largest, scaled);
     }
     top[page / kSpanPages] = largest;
   }
   PREFIX_UNROLL
   for (int j = 1; j < kPageVecs; ++j) sum[0] = Simd::add(sum[0], sum[j]);
-  rows.l[r] += vec_sum(sum[0]);
+  return vec_sum(sum[0]);
+}
+
+inline void whole_row_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                              float* weights, Simd::F* top) {
+  if (args.rows.m[r] == -__builtin_inff()) raise_to_whole(args, r, row, row.first_page + 1);
+  float sum = whole_weights(args, r, row, weights, top);
+  if (!(sum <= kLargestSum)) {
+    raise_to_whole(args, r, row, row.end_page);
+    sum = whole_weights(args, r, row, weights, top);
+  }
+  args.rows.l[r] += sum;
 }
 
 // What the weights of each span are multiplied by, so that its largest becomes 255, and what they are in
@@ -283,16 +317,15 @@ inline void weight_scales(const Simd::F* top, float* factors, float* units) {
 // Weights to bytes; factors[span]. Four vectors at a time, also where the row sees only some of their pages: what they
 // make of the others is overwritten.
 inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
-                          const float* factors) {
+                          const float* weights, const float* factors) {
   constexpr int kLanes = Simd::kLanes;
-  const float* const s = args.rows.s + r * args.rows.lds;
   uint8_t* const p = args.p + r * args.ldp;
   constexpr int64_t kFour = 4 * kLanes, kSpan = 32 * kSpanPages;
   static_assert(kSpan % kFour == 0);
   for (int64_t key = row.first_page * 32 / kFour * kFour; key < row.end_page * 32; key += kFour) {
     const Simd::F factor = Simd::set1(factors[key / kSpan]);
     const auto weight = [&](int64_t i) {
-      return Simd::mul(Simd::load(s + key + i * kLanes), factor);
+      return Simd::mul(Simd::load(weights + key + i * kLanes), factor);
     };
     Simd::store_u8(p + key, weight(0), weight(1), weight(2), weight(3));
   }
@@ -304,6 +337,7 @@ inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
 }
 
 void attention_softmax_int8(const WholeSoftmaxArgs& args) {
+  alignas(64) float weights[kSoftmaxRows][kSoftmaxBlock];  // of the pages that a row sees
   for (int64_t begin = 0; begin < args.rows.rows; begin += kSoftmaxRows) {
     const int64_t end = begin + kSoftmaxRows;
     const int64_t after = end < args.rows.rows ? end : args.rows.rows;
@@ -312,18 +346,15 @@ void attention_softmax_int8(const WholeSoftmaxArgs& args) {
     for (Simd::F& largest : top) largest = Simd::zero();
     for (int64_t r = begin; r < after; ++r) {
       const WholeRow row = whole_row(args, r);
-      if (row.first_page < row.end_page) whole_maximum(args, r, row);
-    }
-    for (int64_t r = begin; r < after; ++r) {
-      const WholeRow row = whole_row(args, r);
       if (row.first_page < row.end_page)
-        whole_weights(args, r, row, top + (r - begin) * kBlockSpans);
+        whole_row_weights(args, r, row, weights[r - begin], top + (r - begin) * kBlockSpans);
     }
     weight_scales(top, factors, units);
     __builtin_memcpy(args.p_scales + begin * kBlockSpans, units,
                      static_cast<size_t>((after - begin) * kBlockSpans) * sizeof(float));
     for (int64_t r = begin; r < after; ++r)
-      round_weights(args, r, whole_row(args, r), factors + (r - begin) * kBlockSpans);
+      round_weights(args, r, whole_row(args, r), weights[r - begin],
+                    factors + (r - begin) * kBlockSpans);
   }
 }
 

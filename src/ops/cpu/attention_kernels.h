@@ -2,8 +2,8 @@
 //
 // The state of a packed row over the keys seen so far, in base 2 (with a soft cap, of capped scores):
 //
-//   m    largest score * scale * log2 e    (-infinity: no key yet)
-//   l    sum of 2^(score - m)
+//   m    score * scale * log2 e that the others are counted from    (-infinity: no key yet)
+//   l    sum of 2^(score - m), at least 1
 //   o[d] sum of 2^(score - m) * value
 #pragma once
 
@@ -12,7 +12,9 @@
 
 namespace prefix::ops {
 
-// One key block for rows [0, rows): scores become weights, m, l and o move to the new maximum.
+// One key block for rows [0, rows): scores become weights 2^(score - m), and l their sum with what it was. m is the
+// largest of a row's first scores, and moves, l and o with it, where later ones are so large that f32 would not hold
+// their weights.
 //
 // The scores of the keys that a row sees are real; the others are never looked at, and their weights
 // are exactly 0. Rows without visible keys get all-zero weights and keep their state. l is summed

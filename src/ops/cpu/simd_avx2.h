@@ -27,9 +27,6 @@ struct LevelSimd {
   static F below(F a, F b, F x, F y) {
     return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_LT_OQ));
   }
-  static bool any_above(F v, float limit) {
-    return _mm256_movemask_ps(_mm256_cmp_ps(v, set1(limit), _CMP_GT_OQ)) != 0;
-  }
   static F round(F x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
   static F pow2(F n) {
     const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));

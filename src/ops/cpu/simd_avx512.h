@@ -28,9 +28,6 @@ struct LevelSimd {
   static F below(F a, F b, F x, F y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
-  static bool any_above(F v, float limit) {
-    return _mm512_cmp_ps_mask(v, set1(limit), _CMP_GT_OQ) != 0;
-  }
   static F round(F x) {
     return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }

@@ -45,12 +45,6 @@ struct LevelSimd {
   static F max(F a, F b) { return select(a > b, a, b); }
   // a < b ? x : y, of each lane.
   static F below(F a, F b, F x, F y) { return select(a < b, x, y); }
-  // Is a lane larger? NaN is not.
-  static bool any_above(F v, float limit) {
-    bool any = false;
-    for (int i = 0; i < kLanes; ++i) any = any || v[i] > limit;
-    return any;
-  }
   // To the nearest integer, ties to even; |x| < 2^22.
   static F round(F x) {
     const F magic = set1(12582912.0f);

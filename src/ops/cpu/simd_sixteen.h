@@ -54,11 +54,6 @@ struct SixteenLanes {
   static F below(F a, F b, F x, F y) {
     return make([&](int i) { return S::below(a.part[i], b.part[i], x.part[i], y.part[i]); });
   }
-  static bool any_above(F v, float limit) {
-    bool any = false;
-    each([&](int i) { any = S::any_above(v.part[i], limit) || any; });
-    return any;
-  }
   static F round(F x) {
     return make([&](int i) { return S::round(x.part[i]); });
   }

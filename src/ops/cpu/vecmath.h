@@ -95,15 +95,17 @@ inline Simd::F vec_weight(Simd::F x) {
 #endif
 }
 
-// 2^x for weights of 8 bits, x <= 0 (or a little above): 0 below -125, 1 at 0, NaN for NaN. A fit of
-// 1e-4, with the same bits at every level: what scalef multiplies by is no rounding above -125.
+// 2^x for weights of 8 bits, 1 at 0, NaN for NaN; at least 2^-125, which is nothing beside a weight of 1. A fit of 1e-4,
+// with the same bits at every level, as no power of two rounds above 2^-126.
 inline Simd::F vec_coarse_weight(Simd::F x) {
+  x = Simd::max(Simd::set1(-125.0f), x);
 #if defined(__AVX512DQ__)  // the same two numbers, which are exact, by fewer operations
   const Simd::F f =
       _mm512_maskz_reduce_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const Simd::F n = Simd::sub(x, f);
 #else
-  const Simd::F n = Simd::round(Simd::max(Simd::set1(-127.0f), x));
+  x = Simd::min(Simd::set1(127.0f), x);
+  const Simd::F n = Simd::round(x);
   const Simd::F f = Simd::sub(x, n);
 #endif
   Simd::F p = Simd::set1(0x1.c2a218p-5f);
@@ -111,10 +113,9 @@ inline Simd::F vec_coarse_weight(Simd::F x) {
   p = Simd::fma(p, f, Simd::set1(0x1.62f5fap-1f));
   p = Simd::fma(p, f, Simd::set1(1.0f));
 #if defined(__AVX512DQ__)
-  const __mmask16 counts = _mm512_cmp_ps_mask(x, Simd::set1(-125.0f), _CMP_NLT_UQ);  // or NaN
-  return _mm512_maskz_scalef_ps(counts, p, n);
+  return _mm512_maskz_scalef_ps(0xffff, p, n);
 #else
-  return Simd::below(x, Simd::set1(-125.0f), Simd::zero(), Simd::mul(p, Simd::pow2(n)));
+  return Simd::mul(p, Simd::pow2(n));
 #endif
 }
 
