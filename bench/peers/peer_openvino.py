@@ -21,6 +21,7 @@ parser.add_argument("model")
 parser.add_argument("--threads", type=int, required=True)
 parser.add_argument("--weights", default="fp16", choices=["fp16", "int8"], help="as they are stored")
 parser.add_argument("--group", type=int, default=0, help="inputs that share a scale in products of whole numbers")
+parser.add_argument("--precision", choices=["f32", "bf16"], help="in which it multiplies; it chooses if this is not given")
 arguments = parser.parse_args()
 
 exported = Path(f"{arguments.model}-openvino-{arguments.weights}")
@@ -34,6 +35,8 @@ scheduler.cache_size = 3  # GiB: twice what the largest batch needs
 scheduler.max_num_batched_tokens = 2048
 scheduler.max_num_seqs = 256
 properties = {"INFERENCE_NUM_THREADS": arguments.threads}
+if arguments.precision:
+    properties["INFERENCE_PRECISION_HINT"] = arguments.precision
 if arguments.group:
     properties["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = arguments.group
 pipe = genai.ContinuousBatchingPipeline(str(exported), scheduler, "CPU", properties, {})

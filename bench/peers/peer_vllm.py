@@ -13,6 +13,7 @@ from pathlib import Path
 parser = argparse.ArgumentParser()
 parser.add_argument("model")
 parser.add_argument("--threads", type=int, required=True)
+parser.add_argument("--dtype", default="bfloat16", choices=["bfloat16", "float32"])
 arguments = parser.parse_args()
 
 os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "3")  # GiB
@@ -29,7 +30,7 @@ if __name__ == "__main__":
     texts.mkdir(exist_ok=True)
     (texts / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     (texts / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
-    llm = LLM(model=arguments.model, runner="generate", hf_overrides={"architectures": ["Qwen3ForCausalLM"]}, tokenizer=str(texts), dtype="bfloat16", enable_prefix_caching=True, block_size=32,
+    llm = LLM(model=arguments.model, runner="generate", hf_overrides={"architectures": ["Qwen3ForCausalLM"]}, tokenizer=str(texts), dtype=arguments.dtype, enable_prefix_caching=True, block_size=32,
               max_model_len=4096, max_num_seqs=256, max_num_batched_tokens=2048)
     print("{}", flush=True)  # ready
     for line in sys.stdin:
