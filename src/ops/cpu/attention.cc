@@ -17,8 +17,8 @@
 //
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
-// positions; step 2 sees a row's scores only; a masked key has weight 0, which adds exactly
-// nothing; chunks are merged in order by the same code, in one item or from partial slots, and one
+// positions; step 2 sees a row's scores only; a masked key weighs nothing, so that no sum
+// changes; chunks are merged in order by the same code, in one item or from partial slots, and one
 // of which the row sees nothing is an empty state. A sink is a state of its own, merged in the end.
 #include <algorithm>
 #include <vector>

@@ -47,6 +47,21 @@ inline void raise_maximum(const SoftmaxArgs& args, int64_t row, float scale, Sim
 // their largest score before their weights.
 constexpr float kLargestSum = 0x1p32f;
 
+enum class Scores { kFirst, kAll };  // that a row sees of a block
+
+// raise(which) is raise_maximum() for these scores, weigh() makes the weights and returns their sum.
+template <class Raise, class Weigh>
+[[gnu::always_inline]] inline void weigh_row(const SoftmaxArgs& args, int64_t row,
+                                             const Raise& raise, const Weigh& weigh) {
+  if (args.m[row] == -__builtin_inff()) raise(Scores::kFirst);
+  float sum = weigh();
+  if (!(sum <= kLargestSum)) {
+    raise(Scores::kAll);
+    sum = weigh();
+  }
+  args.l[row] += sum;
+}
+
 // Keys per round of the four accumulators; whole pages at every level.
 constexpr int64_t kSoftmaxStep = 4 * Simd::kLanes < 32 ? 32 : 4 * Simd::kLanes;
 
@@ -118,14 +133,13 @@ inline void softmax_row(const SoftmaxArgs& args, int64_t row, const VisibleKeys&
   float* const s = args.s + row * args.lds;
   if (args.cap_scale != 0) cap_scores(s, keys, args.cap_scale);
   mask_scores(s, keys);
-  if (args.m[row] == -__builtin_inff())
-    raise_to_scores(args, row, keys.begin, keys.begin + kSoftmaxStep);
-  float sum = softmax_weights<P>(args, row, keys);
-  if (!(sum <= kLargestSum)) {
-    raise_to_scores(args, row, keys.begin, keys.end);
-    sum = softmax_weights<P>(args, row, keys);
-  }
-  args.l[row] += sum;
+  weigh_row(
+      args, row,
+      [&](Scores which) {
+        const int64_t end = which == Scores::kFirst ? keys.begin + kSoftmaxStep : keys.end;
+        raise_to_scores(args, row, keys.begin, end);
+      },
+      [&] { return softmax_weights<P>(args, row, keys); });
 }
 
 template <class P>
@@ -290,13 +304,13 @@ inline float whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeR
 
 inline void whole_row_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
                               float* weights, Simd::F* top) {
-  if (args.rows.m[r] == -__builtin_inff()) raise_to_whole(args, r, row, row.first_page + 1);
-  float sum = whole_weights(args, r, row, weights, top);
-  if (!(sum <= kLargestSum)) {
-    raise_to_whole(args, r, row, row.end_page);
-    sum = whole_weights(args, r, row, weights, top);
-  }
-  args.rows.l[r] += sum;
+  weigh_row(
+      args.rows, r,
+      [&](Scores which) {
+        const int64_t end = which == Scores::kFirst ? row.first_page + 1 : row.end_page;
+        raise_to_whole(args, r, row, end);
+      },
+      [&] { return whole_weights(args, r, row, weights, top); });
 }
 
 // What the weights of each span are multiplied by, so that its largest becomes 255, and what they are in
