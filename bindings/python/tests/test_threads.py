@@ -1,11 +1,9 @@
 """Eight threads on one engine, with the interpreter's lock or without (a free-threaded Python), and closing while they call."""
 
 import asyncio
-import gc
 import sys
 import threading
 import unittest
-from pathlib import Path
 
 import libprefix
 from support import WithModel
@@ -95,16 +93,10 @@ class Threads(WithModel):
     def test_ten_thousand_tasks_from_eight_threads_take_no_memory(self):
         reranker = libprefix.Reranker(self.engine)
 
-        def resident():
-            gc.collect()
-            return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-        def cycles(count):
+        def rank(count):
             in_threads(lambda number: [reranker.rank("q", ["a", "b"], top_n=1) for _ in range(count // THREADS)])
-            return resident()
 
-        first = cycles(2000)
-        self.assertLess(cycles(8000), first + (8 << 20))
+        self.assert_memory_is_flat(rank)
 
 
 if __name__ == "__main__":
