@@ -194,6 +194,9 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
 
 // Vectors of a page's keys.
 constexpr int kPageVecs = 32 / Simd::kLanes;
+alignas(64) constexpr float kPageKeys[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                             11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+                                             22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
 // Rows whose weights become bytes together: what is divided and reduced for each is done in whole vectors.
 constexpr int64_t kSoftmaxRows = 8;
 // The largest weights of 8 rows, of each span: in vectors, then one number each.
@@ -220,7 +223,22 @@ inline WholeRow whole_row(const WholeSoftmaxArgs& args, int64_t r) {
   return row;
 }
 
-// The sums of a row as scores, page by page: -infinity, which weighs nothing, where it does not see a key.
+// Of a page, what the row sees, and `unseen` for the other keys.
+[[gnu::always_inline]] inline void mask_page(const WholeRow& row, int64_t page, float unseen,
+                                             Simd::F (&x)[kPageVecs]) {
+  const int64_t first = row.first - page * 32, last = row.last - page * 32;
+  if (first <= 0 && last >= 32) return;
+  const Simd::F begin = Simd::set1(static_cast<float>(first));
+  const Simd::F end = Simd::set1(static_cast<float>(last));
+  PREFIX_UNROLL
+  for (int j = 0; j < kPageVecs; ++j) {
+    const Simd::F key = Simd::load(kPageKeys + j * Simd::kLanes);
+    const Simd::F before_end = Simd::below(key, end, x[j], Simd::set1(unseen));
+    x[j] = Simd::below(key, begin, Simd::set1(unseen), before_end);
+  }
+}
+
+// The sums of a row as scores, page by page; anything where it does not see a key.
 struct WholeScores {
   WholeScores(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row)
       : row(row),
@@ -239,14 +257,6 @@ struct WholeScores {
       x[j] = Simd::mul(sum, Simd::load(scales[page] + j * kLanes));
       if (capped) x[j] = vec_tanh(Simd::mul(x[j], cap_scale));
     }
-    if (page * 32 >= row.first && page * 32 + 32 <= row.last) return;
-    float masked[32];
-    PREFIX_UNROLL
-    for (int j = 0; j < kPageVecs; ++j) Simd::store(masked + j * kLanes, x[j]);
-    for (int64_t i = 0; i < row.first - page * 32; ++i) masked[i] = -__builtin_inff();
-    for (int64_t i = row.last - page * 32; i < 32; ++i) masked[i] = -__builtin_inff();
-    PREFIX_UNROLL
-    for (int j = 0; j < kPageVecs; ++j) x[j] = Simd::load(masked + j * kLanes);
   }
 
   const WholeRow& row;
@@ -264,6 +274,7 @@ inline void raise_to_whole(const WholeSoftmaxArgs& args, int64_t r, const WholeR
   for (int64_t page = row.first_page; page < end_page; ++page) {
     Simd::F x[kPageVecs];
     scores.of_page(page, x);
+    mask_page(row, page, -__builtin_inff(), x);
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) top = Simd::max(top, x[j]);
   }
@@ -284,14 +295,17 @@ inline float whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeR
   for (int j = 0; j < kPageVecs; ++j) sum[j] = Simd::zero();
   for (int span = 0; span < kBlockSpans; ++span) top[span] = Simd::zero();
   for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    Simd::F x[kPageVecs];
-    scores.of_page(page, x);
+    Simd::F weight[kPageVecs];
+    scores.of_page(page, weight);
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j)
+      weight[j] = vec_coarse_weight(Simd::fma(weight[j], scale, shift));
+    mask_page(row, page, 0, weight);
     Simd::F largest = top[page / kSpanPages];
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
-      const Simd::F weight = vec_coarse_weight(Simd::fma(x[j], scale, shift));
-      sum[j] = Simd::add(sum[j], weight);
-      const Simd::F scaled = Simd::mul(weight, Simd::load(scales[page] + j * kLanes));
+      sum[j] = Simd::add(sum[j], weight[j]);
+      const Simd::F scaled = Simd::mul(weight[j], Simd::load(scales[page] + j * kLanes));
       Simd::store(weights + page * 32 + j * kLanes, scaled);
       largest = Simd::max_positive(largest, scaled);
     }
@@ -328,6 +342,14 @@ inline void weight_scales(const Simd::F* top, float* factors, float* units) {
   }
 }
 
+// Pages [first, end). Not a memset, of which g++ makes `rep stos`: that takes longer to begin than a few pages take.
+inline void clear_pages(uint8_t* p, int64_t first, int64_t end) {
+  uint64_t zero = 0;
+  asm("" : "+r"(zero));
+  for (uint8_t* at = p + first * 32; at < p + end * 32; at += sizeof zero)
+    __builtin_memcpy(at, &zero, sizeof zero);
+}
+
 // Weights to bytes; factors[span]. Four vectors at a time, also where the row sees only some of their pages: what they
 // make of the others is overwritten.
 inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
@@ -343,11 +365,8 @@ inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
     };
     Simd::store_u8(p + key, weight(0), weight(1), weight(2), weight(3));
   }
-  if (row.first_page > 0) __builtin_memset(p, 0, static_cast<size_t>(row.first_page) * 32);
-  if (row.end_page < kBlockPages) {
-    __builtin_memset(p + row.end_page * 32, 0,
-                     static_cast<size_t>(kBlockPages - row.end_page) * 32);
-  }
+  clear_pages(p, 0, row.first_page);
+  clear_pages(p, row.end_page, kBlockPages);
 }
 
 void attention_softmax_int8(const WholeSoftmaxArgs& args) {
@@ -355,11 +374,12 @@ void attention_softmax_int8(const WholeSoftmaxArgs& args) {
   for (int64_t begin = 0; begin < args.rows.rows; begin += kSoftmaxRows) {
     const int64_t end = begin + kSoftmaxRows;
     const int64_t after = end < args.rows.rows ? end : args.rows.rows;
+    WholeRow rows[kSoftmaxRows];
     Simd::F top[kMaxima];
     float factors[kMaxima], units[kMaxima];
     for (Simd::F& largest : top) largest = Simd::zero();
     for (int64_t r = begin; r < after; ++r) {
-      const WholeRow row = whole_row(args, r);
+      const WholeRow& row = rows[r - begin] = whole_row(args, r);
       if (row.first_page < row.end_page)
         whole_row_weights(args, r, row, weights[r - begin], top + (r - begin) * kBlockSpans);
     }
@@ -367,7 +387,7 @@ void attention_softmax_int8(const WholeSoftmaxArgs& args) {
     __builtin_memcpy(args.p_scales + begin * kBlockSpans, units,
                      static_cast<size_t>((after - begin) * kBlockSpans) * sizeof(float));
     for (int64_t r = begin; r < after; ++r)
-      round_weights(args, r, whole_row(args, r), weights[r - begin],
+      round_weights(args, r, rows[r - begin], weights[r - begin],
                     factors + (r - begin) * kBlockSpans);
   }
 }

@@ -176,12 +176,16 @@ void multiply_paired_tile(const TileArgs& t) {
 // c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), whole numbers to f32.
 inline void scale_sums(const ScaleSumsArgs& args) {
   constexpr int kLanes = Simd::kLanes;
+  // Vectors that are stored may be anything, also what is behind a pointer of args.
+  const float* const column_scales = args.column_scales;
+  const int64_t columns = args.columns;
   for (int64_t r = 0; r < args.rows; ++r) {
     float* const c = args.c + r * args.ldc;
     const Simd::F scale = Simd::set1(args.row_scales[r]);
-    for (int64_t j = 0; j < args.columns; j += kLanes) {
-      const Simd::F both = Simd::mul(scale, Simd::load(args.column_scales + j));
-      Simd::store(c + j, Simd::mul(Simd::load_i32(c + j, args.corrections[r]), both));
+    const int32_t correction = args.corrections[r];
+    for (int64_t j = 0; j < columns; j += kLanes) {
+      const Simd::F both = Simd::mul(scale, Simd::load(column_scales + j));
+      Simd::store(c + j, Simd::mul(Simd::load_i32(c + j, correction), both));
     }
   }
 }

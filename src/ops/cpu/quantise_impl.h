@@ -50,11 +50,11 @@ inline void between_vectors(Simd::F* v) {
   if constexpr (kStride > 1) between_vectors<kStride / 2, kVecs>(v);
 }
 
-// Rotates a block from x to `work` and returns its largest magnitudes.
-template <bool kBf16, int kBlock>
-inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F largest) {
+// A block of x, rotated or as it is; the same numbers of the next row are asked for meanwhile.
+template <bool kBf16, int kBlock, bool kRotated>
+[[gnu::always_inline]] inline void bring_block(const QuantiseArgs& args, int64_t first,
+                                               Simd::F (&v)[kBlock / Simd::kLanes]) {
   constexpr int kVecs = kBlock / Simd::kLanes;
-  Simd::F v[kVecs];
   PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i)
     v[i] = load_signed<kBf16>(args.x, args.signs, first + i * Simd::kLanes);
@@ -64,10 +64,20 @@ inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F lar
     for (int64_t byte = 0; byte < kBlock * kElement; byte += 64)
       __builtin_prefetch(static_cast<const char*>(args.next) + first * kElement + byte);
   }
+  if constexpr (!kRotated) return;
   between_vectors<kVecs / 2, kVecs>(v);
   PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) v[i] = butterflies<Simd::kLanes / 2>(v[i]);
+}
+
+// Rotates a block from x to `work` and returns its largest magnitudes.
+template <bool kBf16, int kBlock>
+inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F largest) {
+  constexpr int kVecs = kBlock / Simd::kLanes;
+  Simd::F v[kVecs];
+  bring_block<kBf16, kBlock, true>(args, first, v);
+  PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i) {
-    v[i] = butterflies<Simd::kLanes / 2>(v[i]);
     Simd::store(args.work + first + i * Simd::kLanes, v[i]);
     largest = Simd::max_magnitude(largest, v[i]);
   }
@@ -168,42 +178,76 @@ inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded
   return Simd::sum_i8(out, k_padded);
 }
 
-QuantisedRow quantise_row(const QuantiseArgs& args) {
-  const Simd::F largest = args.bf16 ? rotate_row<true>(args) : rotate_row<false>(args);
-  float lanes[Simd::kLanes];
-  Simd::store(lanes, largest);
-  uint32_t bits = 0;
-  for (const float lane : lanes) {
-    uint32_t b;
-    __builtin_memcpy(&b, &lane, sizeof b);
-    bits = b > bits ? b : bits;
+// What a row with these largest magnitudes is multiplied by, and what it is in units of then; no factor where all of it
+// counts as zero.
+struct RowUnits {
+  explicit RowUnits(Simd::F largest) {
+    const uint32_t bits = vec_largest(largest);
+    float peak;
+    __builtin_memcpy(&peak, &bits, sizeof peak);
+    if (bits >= 0x7f800000) {
+      scale = __builtin_nanf("");
+    } else if (peak >= kSmallestRow) {
+      factor = 127.0f / peak;
+      scale = peak / 127.0f;
+    }
   }
-  float peak;
-  __builtin_memcpy(&peak, &bits, sizeof peak);
-  const bool finite = bits < 0x7f800000;
-  if (!finite || peak < kSmallestRow) {
+  float factor = 0, scale = 0;
+};
+
+// A row of one block, as a head is: it stays in registers.
+template <bool kBf16, int kBlock, bool kRotated>
+inline QuantisedRow quantise_block(const QuantiseArgs& args) {
+  constexpr int kLanes = Simd::kLanes, kVecs = kBlock / kLanes;
+  static_assert(kVecs % 4 == 0);
+  Simd::F v[kVecs];
+  bring_block<kBf16, kBlock, kRotated>(args, 0, v);
+  Simd::F largest = Simd::zero();
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) largest = Simd::max_magnitude(largest, v[i]);
+  const RowUnits units(largest);
+  if (units.factor == 0) {
+    __builtin_memset(args.out, 0, kBlock);
+    return {units.scale, 0, 0};
+  }
+  const Simd::F factor = Simd::set1(units.factor);
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) v[i] = Simd::mul(v[i], factor);
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; i += 4)
+    Simd::store_i8(args.out + i * kLanes, v[i], v[i + 1], v[i + 2], v[i + 3]);
+  return {units.scale, Simd::sum_i8(args.out, kBlock), 0};
+}
+
+template <bool kBf16, int kBlock>
+inline QuantisedRow quantise_block(const QuantiseArgs& args) {
+  return args.block == 1 ? quantise_block<kBf16, kBlock, false>(args)
+                         : quantise_block<kBf16, kBlock, true>(args);
+}
+
+template <bool kBf16>
+inline QuantisedRow quantise_row_of(const QuantiseArgs& args) {
+  const bool one_block = args.block == args.k || args.block == 1;
+  if (one_block && args.k_padded == args.k && args.rest == nullptr) {
+    if (args.k == 128) return quantise_block<kBf16, 128>(args);
+    if (args.k == 64) return quantise_block<kBf16, 64>(args);
+  }
+  const RowUnits units(rotate_row<kBf16>(args));
+  if (units.factor == 0) {
     __builtin_memset(args.out, 0, static_cast<size_t>(args.k_padded));
     if (args.rest != nullptr) __builtin_memset(args.rest, 0, static_cast<size_t>(args.k_padded));
-    return {finite ? 0.0f : __builtin_nanf(""), 0, 0};
+    return {units.scale, 0, 0};
   }
-  const float factor = 127.0f / peak, scale = peak / 127.0f;
   if (args.rest == nullptr)
-    return {scale, round_numbers<false>(args.work, args.k, factor, args.k_padded, args.out), 0};
-  const int32_t sum = round_numbers<true>(args.work, args.k, factor, args.k_padded, args.out);
-  return {scale, sum,
+    return {units.scale,
+            round_numbers<false>(args.work, args.k, units.factor, args.k_padded, args.out), 0};
+  const int32_t sum = round_numbers<true>(args.work, args.k, units.factor, args.k_padded, args.out);
+  return {units.scale, sum,
           round_numbers<false>(args.work, args.k, kRestUnits, args.k_padded, args.rest)};
 }
 
-// The largest magnitude of the lanes, as the bits of a number without a sign.
-inline uint32_t largest_bits(Simd::F magnitudes) {
-  float lanes[Simd::kLanes];
-  Simd::store(lanes, magnitudes);
-  uint32_t bits[Simd::kLanes];
-  __builtin_memcpy(bits, lanes, sizeof bits);
-  uint32_t largest = 0;
-  PREFIX_UNROLL
-  for (int i = 0; i < Simd::kLanes; ++i) largest = bits[i] > largest ? bits[i] : largest;
-  return largest;
+QuantisedRow quantise_row(const QuantiseArgs& args) {
+  return args.bf16 ? quantise_row_of<true>(args) : quantise_row_of<false>(args);
 }
 
 template <bool kBf16>
@@ -226,7 +270,7 @@ inline void quantise_each_group(const QuantiseGroupsArgs& args) {
       }
       largest = Simd::max_magnitude(largest, v[i]);
     }
-    const uint32_t bits = largest_bits(largest);
+    const uint32_t bits = vec_largest(largest);
     float peak;
     __builtin_memcpy(&peak, &bits, sizeof peak);
     if (bits >= 0x7f800000 || peak < kSmallestRow) {

@@ -71,11 +71,9 @@ struct LevelSimd {
       const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
       sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
-    alignas(32) int32_t lanes[kLanes];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), sum);
-    int32_t all = 0;
-    for (const int32_t lane : lanes) all += lane;
-    return all;
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
   }
   // Numbers from 0 to 255, rounded to nearest even; anything for others.
   static void store_u8(uint8_t* p, F a, F b, F c, F d) {

@@ -82,11 +82,11 @@ struct LevelSimd {
       const __m512i pairs = _mm512_maddubs_epi16(_mm512_set1_epi8(1), bytes);
       sum = _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
     }
-    alignas(64) int32_t lanes[kLanes];
-    _mm512_store_si512(lanes, sum);
-    int32_t all = 0;
-    for (const int32_t lane : lanes) all += lane;
-    return all;
+    const __m256i eight = _mm256_add_epi32(_mm512_maskz_extracti32x8_epi32(0xff, sum, 0),
+                                           _mm512_maskz_extracti32x8_epi32(0xff, sum, 1));
+    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
+    return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
   }
   // Numbers from 0 to 255, rounded to nearest even; anything for others.
   static void store_u8(uint8_t* p, F a, F b, F c, F d) {
