@@ -1,7 +1,7 @@
 // The kernels of attention_kernels.h over the Simd of the including translation unit.
 //
-// Every loop runs over whole vectors at fixed places of the key block, and a masked key adds nothing to a sum in which
-// there is a weight of 1, so the order of the additions does not depend on how many keys are visible.
+// Every loop runs over whole vectors at fixed places of the key block, and a masked key weighs exactly nothing, so the
+// order of the additions does not depend on how many keys are visible.
 #pragma once
 
 #include <cstddef>
