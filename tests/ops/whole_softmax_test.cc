@@ -122,7 +122,7 @@ TEST(WholeSoftmax, WeightsOfFourPagesHaveAScaleOfTheirOwn) {
 }
 
 #if defined(__SSE__)
-// Each number below the normal ones costs an Intel processor 150 cycles, and every row has keys that it does not see.
+// Each number below the normal ones costs an Intel processor more than 100 cycles, and every row has keys that it does not see.
 TEST(WholeSoftmax, NothingIsBelowTheNormalNumbers) {
   constexpr unsigned kDenormalOrUnderflow = 0x12;  // flags of MXCSR
   for (const LevelTable& level : level_tables()) {
