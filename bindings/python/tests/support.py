@@ -60,6 +60,7 @@ def with_head(model, place, says, weight):
 
 
 def resident_bytes():
+    """Of this process, without what Python no longer needs."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
 

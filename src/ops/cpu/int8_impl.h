@@ -176,7 +176,7 @@ void multiply_paired_tile(const TileArgs& t) {
 // c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), whole numbers to f32.
 inline void scale_sums(const ScaleSumsArgs& args) {
   constexpr int kLanes = Simd::kLanes;
-  // Vectors that are stored may be anything, also what is behind a pointer of args.
+  // Copies: as far as the compiler knows the store of a vector may change what args has.
   const float* const column_scales = args.column_scales;
   const int64_t columns = args.columns;
   for (int64_t r = 0; r < args.rows; ++r) {

@@ -178,10 +178,10 @@ inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded
   return Simd::sum_i8(out, k_padded);
 }
 
-// What a row with these largest magnitudes is multiplied by, and what it is in units of then; no factor where all of it
-// counts as zero.
-struct RowUnits {
-  explicit RowUnits(Simd::F largest) {
+// What numbers with these largest magnitudes are multiplied by, and what they are in units of then; no factor where all
+// of them count as zero, or one is not finite.
+struct NumberUnits {
+  explicit NumberUnits(Simd::F largest) {
     const uint32_t bits = vec_largest(largest);
     float peak;
     __builtin_memcpy(&peak, &bits, sizeof peak);
@@ -205,7 +205,7 @@ inline QuantisedRow quantise_block(const QuantiseArgs& args) {
   Simd::F largest = Simd::zero();
   PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i) largest = Simd::max_magnitude(largest, v[i]);
-  const RowUnits units(largest);
+  const NumberUnits units(largest);
   if (units.factor == 0) {
     __builtin_memset(args.out, 0, kBlock);
     return {units.scale, 0, 0};
@@ -232,7 +232,7 @@ inline QuantisedRow quantise_row_of(const QuantiseArgs& args) {
     if (args.k == 128) return quantise_block<kBf16, 128>(args);
     if (args.k == 64) return quantise_block<kBf16, 64>(args);
   }
-  const RowUnits units(rotate_row<kBf16>(args));
+  const NumberUnits units(rotate_row<kBf16>(args));
   if (units.factor == 0) {
     __builtin_memset(args.out, 0, static_cast<size_t>(args.k_padded));
     if (args.rest != nullptr) __builtin_memset(args.rest, 0, static_cast<size_t>(args.k_padded));
@@ -270,18 +270,16 @@ inline void quantise_each_group(const QuantiseGroupsArgs& args) {
       }
       largest = Simd::max_magnitude(largest, v[i]);
     }
-    const uint32_t bits = vec_largest(largest);
-    float peak;
-    __builtin_memcpy(&peak, &bits, sizeof peak);
-    if (bits >= 0x7f800000 || peak < kSmallestRow) {
+    const NumberUnits units(largest);
+    if (units.factor == 0) {
       __builtin_memset(codes + g * kGroupK, 0, kGroupK);
-      scales[g] = scaled_sums[g] = bits >= 0x7f800000 ? __builtin_nanf("") : 0.0f;
+      scales[g] = scaled_sums[g] = units.scale;
       sums[2 * g] = sums[2 * g + 1] = 0;
       if (args.rest != nullptr)
         __builtin_memset(args.rest + g * kGroupK, 0, kGroupK * sizeof(float));
       continue;
     }
-    const Simd::F factor = Simd::set1(127.0f / peak);
+    const Simd::F factor = Simd::set1(units.factor);
     Simd::F whole[kVecs];
     PREFIX_UNROLL
     for (int i = 0; i < kVecs; ++i) {
@@ -297,7 +295,7 @@ inline void quantise_each_group(const QuantiseGroupsArgs& args) {
       half_sums[half] = vec_sum(sum);  // whole numbers: exact in any order
       sums[2 * g + half] = static_cast<int32_t>(half_sums[half]);
     }
-    scales[g] = peak / 127.0f;
+    scales[g] = units.scale;
     scaled_sums[g] = scales[g] * (half_sums[0] + half_sums[1]);
     if (args.rest == nullptr) continue;
     PREFIX_UNROLL

@@ -96,8 +96,8 @@ inline Simd::F vec_weight(Simd::F x) {
 }
 
 // 2^x for weights of 8 bits, 1 at 0, NaN for NaN; at least 2^-100, which is nothing beside a weight of 1. A fit of 1e-4,
-// with the same bits at every level, as no power of two rounds above 2^-126. Nor is one times the scale of a value below
-// that: what is takes an Intel processor more than 100 cycles.
+// with the same bits at every level, as no power of two rounds above 2^-126. Times the scale of a value, unless that is
+// below 2^-26, it is no number below the normal ones either: those take an Intel processor more than 100 cycles.
 inline Simd::F vec_coarse_weight(Simd::F x) {
   x = Simd::max(Simd::set1(-100.0f), x);
 #if defined(__AVX512DQ__)  // the same two numbers, which are exact, by fewer operations
