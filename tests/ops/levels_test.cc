@@ -239,54 +239,75 @@ TEST_F(Levels, Products) {
         what, [&](const KernelTable& k) { return multiply(k.gemm, k.gemm.tile_bf16, a, halves); });
     expect_same(what,
                 [&](const KernelTable& k) { return multiply(k.gemm, k.gemm.tile_f32, a, floats); });
-    const auto finish = [&](const KernelTable& k) {
-      std::vector<float> c = multiply(k.gemm, k.gemm.tile_int8, whole, bytes);
-      ScaleSumsArgs scaling;
-      scaling.c = c.data();
-      scaling.ldc = 64;
-      scaling.rows = rows;
-      scaling.columns = 64;
-      scaling.corrections = corrections.data();
-      scaling.row_scales = row_scales.data();
-      scaling.column_scales = scales.data();
-      k.gemm.scale_sums(scaling);
+    const auto whole_sums = [&](const KernelTable& k) {
+      return multiply(k.gemm, k.gemm.tile_int8, whole, bytes);
+    };
+    const WholeSums scaling{corrections.data(), row_scales.data(), scales.data()};
+    const auto scaled = [&](const KernelTable& k) {
+      std::vector<float> c = whole_sums(k);
+      ScaleSumsArgs args;
+      args.c = c.data();
+      args.ldc = 64;
+      args.rows = rows;
+      args.columns = 64;
+      args.whole = scaling;
+      k.gemm.scale_sums(args);
       return c;
     };
-    expect_same(what, finish);
-    const std::vector<float> sums = finish(tables_.front().kernels);
-    for (const ActivationFn fn :
-         {ActivationFn::kSilu, ActivationFn::kGeluTanh, ActivationFn::kClampedSwiglu}) {
-      for (const int64_t columns : {32, 19}) {
-        expect_same(what, [&](const KernelTable& k) {
-          std::vector<float> out(static_cast<size_t>(rows * 32));
-          GatedArgs args;
-          args.c = sums.data();
-          args.ldc = 64;
-          args.bias_gate = args.bias_up = bias.data();
-          args.out = out.data();
-          args.ldo = 32;
-          args.rows = rows;
-          args.columns = columns;
-          args.fn = fn;
-          k.gemm.gated_f32(args);
-          return out;
-        });
-      }
-    }
-    expect_same(what, [&](const KernelTable& k) {
-      std::vector<float> y = sums;
-      StoreArgs args;
-      args.c = sums.data();
+    expect_same(what, scaled);
+    // Sums of whole numbers, or those that scaled() has made numbers of.
+    const auto gated = [&](const KernelTable& k, const WholeSums* of, ActivationFn fn,
+                           int64_t columns) {
+      const std::vector<float> c = of == nullptr ? scaled(k) : whole_sums(k);
+      std::vector<float> out(static_cast<size_t>(rows * 32));
+      GatedArgs args;
+      args.c = c.data();
       args.ldc = 64;
-      args.bias = bias.data();
+      args.whole = of;
+      args.bias_gate = args.bias_up = bias.data();
+      args.out = out.data();
+      args.ldo = 32;
+      args.rows = rows;
+      args.columns = columns;
+      args.fn = fn;
+      k.gemm.gated_f32(args);
+      return out;
+    };
+    const auto stored = [&](const KernelTable& k, const WholeSums* of, int64_t columns, bool add) {
+      const std::vector<float> c = of == nullptr ? scaled(k) : whole_sums(k);
+      std::vector<float> y(bias);
+      y.resize(c.size(), 3);
+      StoreArgs args;
+      args.c = c.data();
+      args.ldc = 64;
+      args.whole = of;
+      args.bias = add ? bias.data() : nullptr;
       args.y = y.data();
       args.ldy = 64;
       args.rows = rows;
-      args.columns = 51;
-      args.add = true;
+      args.columns = columns;
+      args.add = add;
       k.gemm.store(args);
       return y;
-    });
+    };
+    const auto expect_one_way = [&](const auto& finished) {
+      expect_same(what, [&](const KernelTable& k) { return finished(k, nullptr); });
+      for (const LevelTable& table : tables_)
+        EXPECT_EQ(finished(table.kernels, &scaling), finished(table.kernels, nullptr)) << what;
+    };
+    for (const int64_t columns : {32, 19}) {
+      for (const ActivationFn fn :
+           {ActivationFn::kSilu, ActivationFn::kGeluTanh, ActivationFn::kClampedSwiglu}) {
+        expect_one_way(
+            [&](const KernelTable& k, const WholeSums* of) { return gated(k, of, fn, columns); });
+      }
+    }
+    for (const int64_t columns : {64, 51}) {
+      for (const bool add : {false, true}) {
+        expect_one_way(
+            [&](const KernelTable& k, const WholeSums* of) { return stored(k, of, columns, add); });
+      }
+    }
   }
 }
 

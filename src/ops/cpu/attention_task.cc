@@ -97,12 +97,9 @@ void AttentionTask::walk_chunk(int32_t chunk) {
   std::fill_n(now_.m, rows_, -std::numeric_limits<float>::infinity());
   std::fill_n(now_.l, rows_, 0.0f);
   std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
-  gather_block(first_block, now_block_);
   for (int32_t block = first_block; block < end_block; ++block) {
-    next_block_.clear();
-    if (block + 1 < end_block) gather_block(block + 1, next_block_);
-    walk_block(now_block_);
-    std::swap(now_block_, next_block_);
+    gather_block(block, block_);
+    walk_block(block_);
   }
 }
 
@@ -139,7 +136,6 @@ void AttentionTask::walk_block(const KeyBlock& block) {
     row_begin = std::min(row_begin, piece.row_begin);
     row_end = std::max(row_end, piece.row_end);
   }
-  prefetch_next();
   const int64_t step = call_.context.kernels->gemm.attention_rows;
   for (int64_t begin = row_begin; begin < row_end; begin += step) {
     const int64_t end = std::min(row_end, begin + step);
@@ -289,18 +285,6 @@ void AttentionTask::finish() const {
       kernels.finish_f32(o, total_.l[r], head_dim, reinterpret_cast<float*>(to));
     }
   }
-}
-
-// Asks for the values of this key block and the keys of the next one to be in L2: pages lie anywhere
-// in memory, so the hardware does not see the next one coming.
-void AttentionTask::prefetch_next() const {
-  for (const int32_t page : now_block_.pages) prefetch(value_page(page));
-  for (const int32_t page : next_block_.pages) prefetch(key_page(page));
-}
-
-void AttentionTask::prefetch(const std::byte* data) const {
-  const auto bytes = static_cast<int64_t>(call_.step.kv.block_bytes());
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(data + i, 0, 2);
 }
 
 }  // namespace prefix::ops

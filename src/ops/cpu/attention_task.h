@@ -138,8 +138,6 @@ class AttentionTask {
   void merge(const SoftmaxState& from) const;
   void merge_sinks() const;
   void finish() const;
-  void prefetch_next() const;
-  void prefetch(const std::byte* data) const;
 
   // With int8 keys and values (attention_task_int8.cc):
   size_t whole_bytes() const;
@@ -166,8 +164,7 @@ class AttentionTask {
   int32_t* last_;
   SoftmaxState now_;    // of the current chunk
   SoftmaxState total_;  // of the chunks before it
-  KeyBlock now_block_;
-  KeyBlock next_block_;
+  KeyBlock block_;      // at which the walk is
   // Of int8 keys and values only:
   float* q_scales_ = nullptr;
   int32_t* q_corrections_ = nullptr;

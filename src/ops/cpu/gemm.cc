@@ -125,8 +125,6 @@ class PairTask {
           tile.prefetch[0] = next + r / kPrefetchRows * tile.kc * tile.prefetch_step;
           tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
         }
-        const int64_t first = row + r / w_.terms, count = tile.rows / w_.terms;
-        if (last) prefetch_output(first, count, pair);
         context_.tile(w_.format)(tile);
         if (last) finish_terms(tile.c, row * w_.terms + r, tile.rows, pair);
       }
@@ -169,7 +167,6 @@ class PairTask {
     const int64_t step = round_up(kFinishRows, gemm_.row_step);
     for (int64_t r = 0; r < terms; r += step) {
       const int64_t count = std::min(step, terms - r);
-      prefetch_output(row + r / w_.terms, count / w_.terms, pair);
       finish_terms(sums + r * kTileColumns, row * w_.terms + r, count, pair);
     }
   }
@@ -177,10 +174,16 @@ class PairTask {
   // Sums of rows [first, first + count) of x to where they belong.
   void finish_terms(float* sums, int64_t first, int64_t count, int64_t pair) const {
     const int64_t row = first / w_.terms, rows = count / w_.terms;
-    if (cut_.int8()) scale(sums, first, count, pair);
+    WholeSums whole;
+    if (cut_.int8())
+      whole = {cut_.quantised.corrections + first, cut_.quantised.scales + first,
+               w_.scales + pair * kTileColumns};
+    // What is added before they are finished is f32.
+    const bool at_once = w_.terms == 1 && output_.thin.empty();
+    if (cut_.int8() && !at_once) scale(sums, whole, count, pair);
     if (w_.terms == 2) add_terms(sums, rows, 2 * pair + 1 < w_.panels());
     add_thin(sums, row, rows, pair);
-    finish(sums, row, rows, pair);
+    finish(sums, cut_.int8() && at_once ? &whole : nullptr, row, rows, pair);
   }
 
   // All of k at once: a kernel walks along both panels unit by unit.
@@ -201,7 +204,7 @@ class PairTask {
     for (int64_t r = 0; r < rows; r += kFinishRows) {
       const int64_t count = std::min(kFinishRows, rows - r);
       add_thin(sums + r * kTileColumns, row + r, count, pair);
-      finish(sums + r * kTileColumns, row + r, count, pair);
+      finish(sums + r * kTileColumns, nullptr, row + r, count, pair);
     }
   }
 
@@ -215,15 +218,13 @@ class PairTask {
   }
 
   // Whole numbers to f32.
-  void scale(float* sums, int64_t row, int64_t rows, int64_t pair) const {
+  void scale(float* sums, const WholeSums& whole, int64_t rows, int64_t pair) const {
     ScaleSumsArgs args;
     args.c = sums;
     args.ldc = kTileColumns;
     args.rows = rows;
     args.columns = 2 * pair + 1 < w_.panels() ? kTileColumns : kPanelColumns;
-    args.corrections = cut_.quantised.corrections + row;
-    args.row_scales = cut_.quantised.scales + row;
-    args.column_scales = w_.scales + pair * kTileColumns;
+    args.whole = whole;
     gemm_.scale_sums(args);
   }
 
@@ -250,26 +251,15 @@ class PairTask {
     }
   }
 
-  // Lines that finish() will write.
-  void prefetch_output(int64_t row, int64_t rows, int64_t pair) const {
-    const bool gated = output_.gated_out != nullptr;
-    const auto element = static_cast<int64_t>(gated ? context_.act_bytes() : sizeof(float));
-    const int64_t width = gated ? kPanelColumns : kTileColumns;
-    const int64_t bytes = std::min(width, output_.columns - pair * width) * element;
-    const auto* out = static_cast<const std::byte*>(gated ? output_.gated_out : output_.y);
-    const int64_t ld = gated ? output_.ldg : output_.ldy;
-    for (int64_t r = row; r < row + rows; ++r)
-      prefetch_to_write(out + (r * ld + (pair - first_pair_) * width) * element,
-                        static_cast<size_t>(bytes));
-  }
-
-  void finish(const float* sums, int64_t row, int64_t rows, int64_t pair) const {
+  void finish(const float* sums, const WholeSums* whole, int64_t row, int64_t rows,
+              int64_t pair) const {
     if (output_.gated_out != nullptr) {
       const int64_t column = pair * kPanelColumns;
       const bool bf16 = context_.act_is_bf16();
       GatedArgs args;
       args.c = sums;
       args.ldc = kTileColumns;
+      args.whole = whole;
       args.bias_gate = output_.bias_gate == nullptr ? nullptr : output_.bias_gate + column;
       args.bias_up = output_.bias_up == nullptr ? nullptr : output_.bias_up + column;
       args.out = static_cast<std::byte*>(output_.gated_out) +
@@ -285,6 +275,7 @@ class PairTask {
     StoreArgs args;
     args.c = sums;
     args.ldc = kTileColumns;
+    args.whole = whole;
     args.bias = output_.bias == nullptr ? nullptr : output_.bias + column;
     args.y = output_.y + row * output_.ldy + column - first_pair_ * kTileColumns;
     args.ldy = output_.ldy;

@@ -56,21 +56,26 @@ using TileFn = void (*)(const TileArgs& args);
 
 // Of int8, A is signed bytes, B has each number + 128 as an unsigned one, and C holds whole numbers of
 // 32 bits, exact modulo 2^32: what is too much by 128 x the sum of a row of A goes here.
-//   c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), as f32
+//   (c - corrections[row]) * (row_scales[row] * column_scales[column]), as f32
+struct WholeSums {
+  const int32_t* corrections = nullptr;
+  const float* row_scales = nullptr;
+  const float* column_scales = nullptr;  // in whole panels
+};
+
 struct ScaleSumsArgs {
   float* c = nullptr;
   int64_t ldc = 0;
   int64_t rows = 0;
   int64_t columns = 0;  // a multiple of 32
-  const int32_t* corrections = nullptr;
-  const float* row_scales = nullptr;
-  const float* column_scales = nullptr;
+  WholeSums whole;
 };
 
 // Finishes rows of a GEMM: y = c + bias, or y += c + bias with `add`. bias may be null.
 struct StoreArgs {
-  const float* c = nullptr;
+  const float* c = nullptr;  // in whole panels
   int64_t ldc = 0;
+  const WholeSums* whole = nullptr;  // of c; null: c is f32
   const float* bias = nullptr;
   float* y = nullptr;
   int64_t ldy = 0;
@@ -83,6 +88,7 @@ struct StoreArgs {
 struct GatedArgs {
   const float* c = nullptr;
   int64_t ldc = 0;
+  const WholeSums* whole = nullptr;  // of c; null: c is f32
   const float* bias_gate = nullptr;
   const float* bias_up = nullptr;
   void* out = nullptr;

@@ -173,20 +173,14 @@ void multiply_paired_tile(const TileArgs& t) {
 
 #endif
 
-// c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), whole numbers to f32.
+// c becomes f32 where it lies.
 inline void scale_sums(const ScaleSumsArgs& args) {
   constexpr int kLanes = Simd::kLanes;
-  // Copies: as far as the compiler knows the store of a vector may change what args has.
-  const float* const column_scales = args.column_scales;
-  const int64_t columns = args.columns;
+  const int64_t columns = args.columns;  // which a store may change as far as the compiler knows
   for (int64_t r = 0; r < args.rows; ++r) {
     float* const c = args.c + r * args.ldc;
-    const Simd::F scale = Simd::set1(args.row_scales[r]);
-    const int32_t correction = args.corrections[r];
-    for (int64_t j = 0; j < columns; j += kLanes) {
-      const Simd::F both = Simd::mul(scale, Simd::load(column_scales + j));
-      Simd::store(c + j, Simd::mul(Simd::load_i32(c + j, correction), both));
-    }
+    const TileSums<Simd, true> sums(&args.whole, c, r);
+    for (int64_t j = 0; j < columns; j += kLanes) Simd::store(c + j, sums.at(j));
   }
 }
 

@@ -18,7 +18,7 @@ struct QuantisedRows {
   std::byte* data = nullptr;
   int64_t ld = 0;  // bytes
   float* scales = nullptr;
-  int32_t* corrections = nullptr;  // ScaleSumsArgs
+  int32_t* corrections = nullptr;  // WholeSums
 
   // Bytes of so many rows of x for a product with w, a multiple of 64.
   static size_t bytes(const PackedWeights& w, int64_t rows);
