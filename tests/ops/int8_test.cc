@@ -291,6 +291,47 @@ TEST_P(Int8Test, NoCutChangesABit) {
   }
 }
 
+// Sums of whole numbers are numbers before thin matrices, which stay in the type of dtype, add to them.
+TEST_P(Int8Test, ThinMatricesAddToNumbers) {
+  const int64_t k = 96, n = 70, rank = 9, rows = 40;
+  const WeightFormat format = device_->types().weights;
+  const Matrix w(*device_,
+                 device_->pack(WeightFormat::kInt8, n, k, FloatRows(random_floats(n * k), k)));
+  const std::vector<float> a_values = random_floats(rank * k), b_values = random_floats(n * rank);
+  const Matrix a(*device_, device_->pack(format, rank, k, FloatRows(a_values, k)));
+  const Matrix b(*device_, device_->pack(format, n, rank, FloatRows(b_values, rank)));
+  const LowRank thin{a.w, b.w};
+  const std::vector<LowRankRows> ranges = {{3, 4, &thin}, {17, 33, &thin}};
+  const std::vector<float> values = random_floats(rows * k);
+  const Activations x(*device_, values, rows, k);
+  const Activations inner(*device_, random_floats(rows * rank), rows, rank);
+  std::vector<float> sums(static_cast<size_t>(rows * rank)), y(static_cast<size_t>(rows * n)),
+      plain = y;
+  device_->linear_adapted(w.w, nullptr, {ranges, sums.data(), rank, inner.act}, x.act, rows,
+                          y.data(), n, false);
+  device_->linear(w.w, nullptr, x.act, rows, plain.data(), n, false);
+  for (int64_t r = 0; r < rows; ++r) {
+    const bool has = r == 3 || (r >= 17 && r < 33);
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0, size = 0;
+      for (int64_t q = 0; q < rank; ++q) {
+        double one = 0;
+        for (int64_t i = 0; i < k; ++i)
+          one += static_cast<double>(values[static_cast<size_t>(r * k + i)]) *
+                 a_values[static_cast<size_t>(q * k + i)];
+        sum += one * b_values[static_cast<size_t>(j * rank + q)];
+        size += std::fabs(one * b_values[static_cast<size_t>(j * rank + q)]);
+      }
+      const auto at = static_cast<size_t>(r * n + j);
+      if (has) {
+        ASSERT_NEAR(y[at] - plain[at], sum, 8e-3 * (size + 1)) << "row " << r << " column " << j;
+      } else {
+        ASSERT_EQ(y[at], plain[at]) << "row " << r << " column " << j;
+      }
+    }
+  }
+}
+
 // What a product reserves is what the sizes say, also where a head has two terms.
 TEST_P(Int8Test, WorkspaceHoldsRowsOfAHead) {
   NumericTypes types = kBf16Types;

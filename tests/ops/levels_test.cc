@@ -313,7 +313,7 @@ TEST_F(Levels, Products) {
 
 // What a key block leaves of int8 keys and values: m, l, o, and weights in whole numbers.
 TEST_F(Levels, Attention) {
-  const int64_t lds = 288, d = 96, ldo = d + 16;
+  const int64_t lds = 272, d = 96, ldo = d + 16;
   for (int round = 0; round < 40; ++round) {
     const int64_t rows = round % 4 < 2 ? 13 : 33;  // fewer than tiles have, and one more
     std::vector<int32_t> sums(static_cast<size_t>(rows * lds));

@@ -21,7 +21,7 @@ namespace prefix::ops {
 // before the weights are rounded to bf16.
 struct SoftmaxArgs {
   float* s = nullptr;  // [rows, lds] scores; scratch afterwards
-  int64_t lds = 0;     // >= kKeyBlock + 32
+  int64_t lds = 0;     // >= kKeyBlock + 16: masked ones are written in whole vectors
   void* p = nullptr;   // [rows, ldp] weights, all kKeyBlock of them are written
   int64_t ldp = 0;
   // Positions of the first and the last key that each packed row sees.

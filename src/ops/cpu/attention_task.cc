@@ -12,7 +12,8 @@ namespace prefix::ops {
 namespace {
 
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
-constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
+// Spare columns: SoftmaxArgs::lds. An odd number of cache lines, as rows of a tile should not share sets of L1.
+constexpr int64_t kScoreColumns = kKeyBlock + 16;
 constexpr float kLog2E = 1.44269504088896340736f;
 // What the kernels are written for.
 static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
