@@ -136,6 +136,11 @@ class Documents(unittest.TestCase):
         done = subprocess.run([ROOT / "tools" / "plot_peers", "--check"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_readme_says_of_other_engines_what_was_measured(self):
+        measured = re.search(r"^In \d+ measurements .*\.$", (ROOT / "docs" / "benchmarks.md").read_text(), re.M)
+        self.assertTrue(measured, "docs/benchmarks.md has no such sentence")
+        self.assertIn(measured.group(), " ".join((ROOT / "README.md").read_text().split()))
+
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
             if not path.exists():

@@ -69,6 +69,17 @@ class PlotPeers(unittest.TestCase):
         self.assertIn("28 layers, 2 threads, avx2", picture)
         self.assertIn("32 questions of 64 tokens about 512 tokens, 32 tokens decoded each; 28 layers", picture)
 
+    def test_the_sentence_compares_with_the_fastest_of_each_measurement(self):
+        self.made(row("libprefix bf16", 2.0), row("libprefix int8", 1.0), row("vllm bf16", 3.0), row("openvino int8", 1.5),
+                  *(row(way, seconds, level="avx512") for way, seconds in
+                    (("libprefix bf16", 4.0), ("libprefix int8", 2.0), ("vllm f32", 9.0), ("openvino f32", 8.0))))
+        self.assertIn("\nIn 2 measurements at 2 levels of the CPU bf16 is 1.5 to 2.0 times as fast as the fastest that does not "
+                      "quantise, int8 is 1.5 to 4.0 times as fast as the fastest of all.\n", self.page.read_text())
+
+    def test_without_a_peer_there_is_no_sentence(self):
+        self.made(row("libprefix bf16", 2.0), row("libprefix int8", 1.0))
+        self.assertNotIn("measurements", self.page.read_text())
+
     def test_check_writes_nothing_and_names_what_is_stale(self):
         self.made(row("libprefix bf16", 2.0))
         self.assertEqual(self.run_tool("--check").returncode, 0)
