@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ops/cpu/prefetch.h"
 #include "ops/cpu/quantise.h"
 
 namespace prefix::ops {

@@ -177,10 +177,11 @@ struct F32ByBf16 {
 template <class S, bool kWhole>
 struct TileSums {
   TileSums(const WholeSums* whole, const float* c, int64_t row) : c(c) {
-    if constexpr (!kWhole) return;
-    correction = whole->corrections[row];
-    row_scale = S::set1(whole->row_scales[row]);
-    column_scales = whole->column_scales;
+    if constexpr (kWhole) {
+      correction = whole->corrections[row];
+      row_scale = S::set1(whole->row_scales[row]);
+      column_scales = whole->column_scales;
+    }
   }
   typename S::F at(int64_t j) const {
     if constexpr (!kWhole) return S::load(c + j);
