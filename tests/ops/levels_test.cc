@@ -502,7 +502,7 @@ TEST_F(Levels, RecurrentLayers) {
 
 // Weights times values as plain lines compute them.
 TEST_F(Levels, ValuesOfAllPagesAreOneSum) {
-  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 16, 20, 32, 47, 65}) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 16, 20, 32, 47, 65, 99}) {
     const int64_t d = rows % 3 == 0 ? 128 : 96, ldo = d + 16, pages = 1 + rows % 4, ldp = 272;
     std::vector<uint8_t> p(static_cast<size_t>(rows * ldp));
     for (uint8_t& x : p) x = static_cast<uint8_t>(random_());

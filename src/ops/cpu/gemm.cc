@@ -12,9 +12,6 @@ namespace prefix::ops {
 namespace {
 
 constexpr int64_t kTileColumns = 64;
-// About how many rows are finished at once, while their sums are still in L1.
-constexpr int64_t kFinishRows = 24;
-static_assert(kFinishRows % kPrefetchRows == 0 && kFinishRows % 2 == 0);
 // Of which a tile takes a multiple, whatever the format.
 constexpr int64_t kStepK = 64;
 // Rows of x that a task turns into whole numbers.
@@ -114,7 +111,7 @@ class PairTask {
       if (terms < gemm_.least_prefetch_rows) next = nullptr;
       const int64_t turns = ceil_div(terms, kPrefetchRows);
       tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
-      const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : terms;
+      const int64_t step = last ? finish_rows() : terms;
       const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
       for (int64_t r = 0; r < terms; r += step) {
         tile.a = x_at(row * w_.terms + r, k);
@@ -131,6 +128,10 @@ class PairTask {
   }
 
  private:
+  int64_t finish_rows() const {
+    return round_up(cut_.int8() ? gemm_.int8_finish_rows : kFinishRows, gemm_.row_step);
+  }
+
   const std::byte* x_at(int64_t term, int64_t k) const {
     return x_.data + static_cast<size_t>(term * x_.ld + k) * context_.operand_bytes(w_.format);
   }
@@ -163,7 +164,7 @@ class PairTask {
         context_.tile(w_.format)(tile);
       }
     }
-    const int64_t step = round_up(kFinishRows, gemm_.row_step);
+    const int64_t step = finish_rows();
     for (int64_t r = 0; r < terms; r += step) {
       const int64_t count = std::min(step, terms - r);
       finish_terms(sums + r * kTileColumns, row * w_.terms + r, count, pair);

@@ -98,6 +98,10 @@ struct GatedArgs {
   ActivationFn fn = ActivationFn::kSilu;
 };
 
+// About how many rows are finished at once, while their sums are still in L1: those of a tile in the last pass over k.
+inline constexpr int64_t kFinishRows = 24;
+static_assert(kFinishRows % kPrefetchRows == 0 && kFinishRows % 2 == 0);
+
 // Largest GemmKernels::row_block.
 inline constexpr int64_t kMaxRowBlock = 192;
 
@@ -129,6 +133,8 @@ struct GemmKernels {
   TileFn tile_f32 = nullptr;
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
+  // In place of kFinishRows; a multiple of it.
+  int64_t int8_finish_rows = kFinishRows;
   void (*scale_sums)(const ScaleSumsArgs& args) = nullptr;
   // Weights in blocks.
   void (*tile_blocks)(const BlockTileArgs& args) = nullptr;

@@ -3,7 +3,7 @@
 //
 // Without VNNI, a quad is two pairs of 16 bits, which vpmaddwd multiplies and adds: numbers 0 and 2 in
 // the first phase, 1 and 3 in the second. (vpmaddubsw would saturate.) Rows of A are taken apart once for all
-// columns of a tile. Sums are exact, so all variants have the same bits.
+// columns of a tile, panels of B once for many rows. Sums are exact, so all variants have the same bits.
 #pragma once
 
 #include <cstdint>
@@ -130,7 +130,8 @@ struct Int8ByPairs {
 
 #if defined(__AVX2__)
 
-// Columns of A that are taken apart at a time: what they meet of B is 16 KB, which stays in L1 for all rows.
+// Columns that are taken apart at a time. Of A a register block has 3 KB of pairs; what they meet of two panels is 16 KB of
+// bytes in L1, or 32 KB of pairs, which come from L2 as fast as they are wanted.
 inline constexpr int64_t kPairsK = 256;
 
 // Rows [row, row + MR) over columns [k, k + part.kc) of a chunk of A.
@@ -146,26 +147,42 @@ inline void multiply_paired_rows(const TileArgs& t, TileArgs part, int64_t row, 
   multiply_rows<M, MR, block_vecs<M, MR>()>(part, 0);
 }
 
+// All rows over one or two panels of such columns.
 template <class M>
-void multiply_paired_tile(const TileArgs& t) {
+inline void multiply_paired_panels(const TileArgs& t, TileArgs part, const int8_t* a,
+                                   const typename M::B* left, const typename M::B* right) {
+  const void* const b0 = left;
+  const void* const b1 = right;
+  part.b0 = &b0;
+  part.b1 = right == nullptr ? nullptr : &b1;
+  each_row_block(t.rows,
+                 [&]<int MR>(int64_t row) { multiply_paired_rows<M, MR>(t, part, row, a); });
+}
+
+inline void multiply_paired_tile(const TileArgs& t) {
+  alignas(64) int16_t wide[2][kPairsK * kPanelColumns];
   TileArgs part = t;
   part.lda = kPairsK;
   part.chunks = 1;
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     for (int64_t k = 0; k < t.kc; k += kPairsK) {
       part.kc = t.kc - k < kPairsK ? t.kc - k : kPairsK;
-      const void* const left = static_cast<const uint8_t*>(t.b0[chunk]) + k * kPanelColumns;
-      const void* const right =
+      const auto* const left = static_cast<const uint8_t*>(t.b0[chunk]) + k * kPanelColumns;
+      const uint8_t* const right =
           t.b1 == nullptr ? nullptr : static_cast<const uint8_t*>(t.b1[chunk]) + k * kPanelColumns;
-      part.b0 = &left;
-      part.b1 = t.b1 == nullptr ? nullptr : &right;
       for (int i = 0; i < 2; ++i) {
         if (t.prefetch[i] != nullptr)
           part.prefetch[i] = static_cast<const char*>(t.prefetch[i]) + k * t.prefetch_step;
       }
       const auto* const a = static_cast<const int8_t*>(t.a) + chunk * t.a_chunk + k;
-      each_row_block(t.rows,
-                     [&]<int MR>(int64_t row) { multiply_paired_rows<M, MR>(t, part, row, a); });
+      if (t.rows < kLeastWideRows) {
+        multiply_paired_panels<Int8ByPairs>(t, part, a, left, right);
+      } else {
+        widen_panel<Int8ByPairs>(left, part.kc, wide[0]);
+        if (right != nullptr) widen_panel<Int8ByPairs>(right, part.kc, wide[1]);
+        multiply_paired_panels<Widened<Int8ByPairs>>(t, part, a, wide[0],
+                                                     right == nullptr ? nullptr : wide[1]);
+      }
       part.accumulate = true;
     }
   }
@@ -187,12 +204,17 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
 #if defined(__AVX2__)
-  g.tile_int8 = multiply_paired_tile<Int8ByPairs>;
+  g.tile_int8 = multiply_paired_tile;
+  g.int8_finish_rows = 4 * kFinishRows;  // that share panels taken apart
 #else
   g.tile_int8 = multiply_tile<Int8ByPairs>;
 #endif
   g.tile_blocks = multiply_block_tile<BlockLanes>;
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  g.tile_values = multiply_value_pairs;
+#else
   g.tile_values = multiply_value_tile<ValuesByPairs>;
+#endif
   g.scale_sums = scale_sums;
   g.peak_int8 = register_peak<Int8ByPairs>;
 }
@@ -201,6 +223,7 @@ inline void add_int8_kernels(GemmKernels& g) {
 // What processors with vpdpbusd have instead.
 inline void add_vnni_kernels(GemmKernels& g) {
   g.tile_int8 = multiply_tile<Int8ByVnni>;
+  g.int8_finish_rows = kFinishRows;
   g.tile_blocks = multiply_block_tile<BlockLanes>;
   g.tile_values = multiply_value_tile<ValuesByVnni>;
   g.peak_int8 = register_peak<Int8ByVnni>;

@@ -42,6 +42,35 @@ inline void widen_quads(const void* from, int64_t count, int16_t* to) {
   }
 }
 
+// From so many rows on a product takes B apart once for all of them, not in each register block.
+inline constexpr int64_t kLeastWideRows = 32;
+
+// The pairs of k steps of a panel, of each vector of quads those of phase 0, then those of phase 1:
+//   [ quads of kLanes columns ] -> [ 0 and 2 of each ][ 1 and 3 of each ]
+template <class M>
+inline void widen_panel(const typename M::B* from, int64_t k, int16_t* to) {
+  constexpr int kBytes = 4 * M::kLanes;
+  for (int64_t i = 0; i < k * 32; i += kBytes) {
+    PREFIX_UNROLL
+    for (int phase = 0; phase < 2; ++phase) {
+      const auto pairs = M::load_b(from + i, phase);
+      static_assert(sizeof pairs == kBytes);
+      __builtin_memcpy(to + i + phase * kBytes / 2, &pairs, kBytes);
+    }
+  }
+}
+
+// Policy M over panels that were taken apart so.
+template <class M>
+struct Widened : M {
+  using B = int16_t;
+  static auto load_b(const int16_t* p, int phase) {
+    decltype(M::load_b(nullptr, phase)) pairs;
+    __builtin_memcpy(&pairs, p + phase * 2 * M::kLanes, sizeof pairs);
+    return pairs;
+  }
+};
+
 // A sum as it is, in a register: g++ 12 would first add the products of all phases to each other, and keeps sums of
 // vpdpbusd that a loop carries in memory.
 template <class Vec>
@@ -58,6 +87,7 @@ inline Vec in_order(Vec sum) {
 #if defined(__AVX512BW__)
 
 struct ValueLanes {
+  using B = int8_t;
   using Vec = __m512i;
   static constexpr int kLanes = 16;
   static constexpr int kVecs = 4;  // of columns at a time, where there are so many
@@ -92,6 +122,7 @@ struct ValuesByVnni : ValueLanes {
 #elif defined(__AVX2__)
 
 struct ValueLanes {
+  using B = int8_t;
   using Vec = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kVecs = 1;
@@ -141,6 +172,7 @@ inline LevelSimd::I add_products(LevelSimd::I c, Pairs a, Pairs b) {
 
 struct ValuesByPairs {
   using A = uint8_t;
+  using B = int8_t;
   using Vec = LevelSimd::I;
   static constexpr int kLanes = 4;
   static constexpr int kVecs = 1;
@@ -172,6 +204,7 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
   constexpr int64_t kQuadStride = 32 * 4;  // bytes of a quad of keys in a panel
   constexpr int kPanelVecs = 32 / M::kLanes;
   static_assert(S::kLanes == M::kLanes && (NV < kPanelVecs || NV % kPanelVecs == 0));
+  using B = typename M::B;
   const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
   float* const o = t.o + row * t.ldo + column;
   const typename M::A* p = weights.p;
@@ -183,7 +216,7 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
     for (int j = 0; j < NV; ++j) sum[i][j] = M::zero();
   }
   for (int64_t page = 0; page < t.pages; ++page) {
-    const auto* v = reinterpret_cast<const int8_t*>(t.blocks[page]) + at;
+    const B* v = reinterpret_cast<const B*>(t.blocks[page]) + at;
     const auto* const end = v + 8 * kQuadStride;
     for (; v != end; v += kQuadStride, p += 4) {
       PREFIX_UNROLL
@@ -246,6 +279,41 @@ void multiply_value_tile(const ValueTileArgs& t) {
     });
   }
 }
+
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+
+// Both factors are taken apart before: weights once for all columns, a panel of values once for all rows.
+inline void multiply_value_pairs(const ValueTileArgs& t) {
+  if (t.rows < kLeastWideRows) return multiply_value_tile<ValuesByPairs>(t);
+  using M = Widened<ValuesByPairs>;
+  constexpr int kVecs = 2;
+  constexpr int64_t kRows = 96, kKeys = kSpanPages * 32;
+  alignas(64) int16_t weights[kRows][kKeys];  // 24 KB
+  alignas(64) int16_t values[kSpanPages][32 * 32];
+  const std::byte* blocks[kSpanPages];
+  for (int64_t page = 0; page < t.pages; ++page)
+    blocks[page] = reinterpret_cast<const std::byte*>(values[page]);
+  ValueTileArgs part = t;
+  part.blocks = blocks;
+  for (int64_t begin = 0; begin < t.rows; begin += kRows) {
+    const int64_t rows = t.rows - begin < kRows ? t.rows - begin : kRows;
+    for (int64_t row = 0; row < rows; ++row)
+      widen_quads<false>(t.p + (begin + row) * t.ldp, t.pages * 32, weights[row]);
+    part.p_scales = t.p_scales + begin * kBlockSpans;
+    for (int64_t panel = 0; panel < t.d; panel += 32) {
+      for (int64_t page = 0; page < t.pages; ++page)
+        widen_panel<ValuesByPairs>(reinterpret_cast<const int8_t*>(t.blocks[page]) + panel * 32, 32,
+                                   values[page]);
+      part.o = t.o + begin * t.ldo + panel;
+      each_row_block(rows, [&]<int MR>(int64_t row) {
+        for (int64_t column = 0; column < 32; column += kVecs * M::kLanes)
+          value_block<M, MR, kVecs>(part, {weights[row], kKeys}, row, column);
+      });
+    }
+  }
+}
+
+#endif
 
 }  // namespace
 }  // namespace prefix::ops
