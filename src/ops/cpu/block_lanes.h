@@ -1,5 +1,6 @@
 // Vectors of 32-bit lanes for products with weights in blocks (blocks_impl.h): a lane has four codes
-// of one column, a sum, or an f32. One struct for each level; fma() rounds once in all of them.
+// of one column, a sum, or an f32. One struct for each level; fma() rounds once in all of them. kByWords: bytes are
+// multiplied to words of 16 bits, of which byte_products() and the functions around it are.
 #pragma once
 
 #include <cstddef>
@@ -43,13 +44,22 @@ struct BlockLanes {
     return _mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(0xffff, table), places);
   }
 
-  static I broadcast(const int8_t* p) { return _mm512_set1_epi32(quad_of(p)); }
+  static I broadcast(const void* p) { return _mm512_set1_epi32(quad_of(p)); }
 #if defined(__AVX512VNNI__)
+  static constexpr bool kByWords = false;
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     return _mm512_dpbusd_epi32(sum, codes, x);
   }
 #else
+  static constexpr bool kByWords = true;
+  static I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  static I add_words(I a, I b) { return _mm512_add_epi16(a, b); }
+  static I byte_products(I codes, I x) { return _mm512_maddubs_epi16(codes, x); }
+  static I word_products(I a, I b) { return _mm512_madd_epi16(a, b); }
+  static I pair_sums(I words) { return _mm512_madd_epi16(words, _mm512_set1_epi16(1)); }
+  static I even_bytes(I codes) { return _mm512_and_si512(codes, _mm512_set1_epi16(0xff)); }
+  static I odd_bytes(I codes) { return _mm512_srli_epi16(codes, 8); }
   // Products of two pairs fit 16 bits where codes are below 128; else numbers 0 and 2 of a quad come
   // first, 1 and 3 then.
   template <bool kSmall>
@@ -110,13 +120,22 @@ struct BlockLanes {
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), places);
   }
 
-  static I broadcast(const int8_t* p) { return _mm256_set1_epi32(quad_of(p)); }
+  static I broadcast(const void* p) { return _mm256_set1_epi32(quad_of(p)); }
 #if defined(__AVXVNNI__)
+  static constexpr bool kByWords = false;
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     return _mm256_dpbusd_avx_epi32(sum, codes, x);
   }
 #else
+  static constexpr bool kByWords = true;
+  static I add(I a, I b) { return _mm256_add_epi32(a, b); }
+  static I add_words(I a, I b) { return _mm256_add_epi16(a, b); }
+  static I byte_products(I codes, I x) { return _mm256_maddubs_epi16(codes, x); }
+  static I word_products(I a, I b) { return _mm256_madd_epi16(a, b); }
+  static I pair_sums(I words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
+  static I even_bytes(I codes) { return _mm256_and_si256(codes, _mm256_set1_epi16(0xff)); }
+  static I odd_bytes(I codes) { return _mm256_srli_epi16(codes, 8); }
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     if constexpr (kSmall)
@@ -153,6 +172,7 @@ struct BlockLanes {
   typedef float F __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
   static constexpr int kAccumulators = 12;
+  static constexpr bool kByWords = false;
 
   static I load(const std::byte* p) {
     I v;
