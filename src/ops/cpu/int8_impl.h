@@ -203,20 +203,20 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
-#if defined(__AVX2__)
+  g.tile_blocks = multiply_block_tile<BlockLanes>;
+  g.scale_sums = scale_sums;
+  g.peak_int8 = register_peak<Int8ByPairs>;
+#if defined(__AVX512BW__)
   g.tile_int8 = multiply_paired_tile;
+  g.tile_values = multiply_value_tile<ValuesByPairs>;
+#elif defined(__AVX2__)
+  g.tile_int8 = multiply_paired_tile;
+  g.tile_values = multiply_value_pairs;
   g.int8_finish_rows = 4 * kFinishRows;  // that share panels taken apart
 #else
   g.tile_int8 = multiply_tile<Int8ByPairs>;
-#endif
-  g.tile_blocks = multiply_block_tile<BlockLanes>;
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-  g.tile_values = multiply_value_pairs;
-#else
   g.tile_values = multiply_value_tile<ValuesByPairs>;
 #endif
-  g.scale_sums = scale_sums;
-  g.peak_int8 = register_peak<Int8ByPairs>;
 }
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
