@@ -1,11 +1,12 @@
 // Products with weights in blocks (BlockTileArgs), over the vectors of the including level.
 //
 // A few rows read each code from memory once and take it apart in registers: bandwidth counts. More
-// rows share a unit that is taken apart into L1 before, bytes and f32 scales: the same kernel reads it,
-// and the same numbers meet in the same order.
+// rows share a unit that is taken apart into L1 before, bytes and f32 scales. Sums are exact, and the same
+// numbers meet in the same order.
 //
 //   panel in memory ── Stored ───────────────┐
 //        └─ unpack ── unit of bytes ─ Plain ─┴─> multiply_groups: rows x vectors of columns
+//                                            └─> multiply_by_words, where bytes have no products of 32 bits
 #pragma once
 
 #include <cstdint>
@@ -146,6 +147,7 @@ struct RowsOfX {
       sums[i] = t.x.sums(r) + 2 * group;
     }
   }
+
   const int8_t* codes[MR];
   const float* scales[MR];
   const float* scaled_sums[MR];
