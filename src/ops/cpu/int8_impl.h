@@ -175,7 +175,7 @@ inline void multiply_paired_tile(const TileArgs& t) {
           part.prefetch[i] = static_cast<const char*>(t.prefetch[i]) + k * t.prefetch_step;
       }
       const auto* const a = static_cast<const int8_t*>(t.a) + chunk * t.a_chunk + k;
-      if (t.rows < kLeastWideRows) {
+      if (!kWidensPanels || t.rows < kLeastWideRows) {
         multiply_paired_panels<Int8ByPairs>(t, part, a, left, right);
       } else {
         widen_panel<Int8ByPairs>(left, part.kc, wide[0]);

@@ -44,10 +44,11 @@ inline void widen_quads(const void* from, int64_t count, int16_t* to) {
 
 // From so many rows on a product takes B apart once for all of them, not in each register block. With 512 bits a block
 // has twice the columns, so never: of bf16, where the same was tried, it gained nothing there.
-#if defined(__AVX512BW__)
-inline constexpr int64_t kLeastWideRows = INT64_MAX;
-#else
 inline constexpr int64_t kLeastWideRows = 32;
+#if defined(__AVX512BW__)
+inline constexpr bool kWidensPanels = false;
+#else
+inline constexpr bool kWidensPanels = true;
 #endif
 
 // The pairs of k steps of a panel, of each vector of quads those of phase 0, then those of phase 1:
