@@ -47,10 +47,7 @@ struct BlockLanes {
   static I broadcast(const void* p) { return _mm512_set1_epi32(quad_of(p)); }
 #if defined(__AVX512VNNI__)
   static constexpr bool kByWords = false;
-  template <bool kSmall>
-  static I dot(I sum, I codes, I x) {
-    return _mm512_dpbusd_epi32(sum, codes, x);
-  }
+  static I dot(I sum, I codes, I x) { return _mm512_dpbusd_epi32(sum, codes, x); }
 #else
   static constexpr bool kByWords = true;
   static I add(I a, I b) { return _mm512_add_epi32(a, b); }
@@ -60,13 +57,8 @@ struct BlockLanes {
   static I pair_sums(I words) { return _mm512_madd_epi16(words, _mm512_set1_epi16(1)); }
   static I even_bytes(I codes) { return _mm512_and_si512(codes, _mm512_set1_epi16(0xff)); }
   static I odd_bytes(I codes) { return _mm512_srli_epi16(codes, 8); }
-  // Products of two pairs fit 16 bits where codes are below 128; else numbers 0 and 2 of a quad come
-  // first, 1 and 3 then.
-  template <bool kSmall>
+  // Numbers 0 and 2 of a quad come first, 1 and 3 then.
   static I dot(I sum, I codes, I x) {
-    if constexpr (kSmall)
-      return in_order(_mm512_add_epi32(
-          sum, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1))));
     const I even = _mm512_madd_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0xff)),
                                      _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8));
     const I odd = _mm512_madd_epi16(_mm512_srli_epi16(codes, 8), _mm512_srai_epi16(x, 8));
@@ -123,10 +115,7 @@ struct BlockLanes {
   static I broadcast(const void* p) { return _mm256_set1_epi32(quad_of(p)); }
 #if defined(__AVXVNNI__)
   static constexpr bool kByWords = false;
-  template <bool kSmall>
-  static I dot(I sum, I codes, I x) {
-    return _mm256_dpbusd_avx_epi32(sum, codes, x);
-  }
+  static I dot(I sum, I codes, I x) { return _mm256_dpbusd_avx_epi32(sum, codes, x); }
 #else
   static constexpr bool kByWords = true;
   static I add(I a, I b) { return _mm256_add_epi32(a, b); }
@@ -136,11 +125,7 @@ struct BlockLanes {
   static I pair_sums(I words) { return _mm256_madd_epi16(words, _mm256_set1_epi16(1)); }
   static I even_bytes(I codes) { return _mm256_and_si256(codes, _mm256_set1_epi16(0xff)); }
   static I odd_bytes(I codes) { return _mm256_srli_epi16(codes, 8); }
-  template <bool kSmall>
   static I dot(I sum, I codes, I x) {
-    if constexpr (kSmall)
-      return in_order(_mm256_add_epi32(
-          sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1))));
     const I even = _mm256_madd_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0xff)),
                                      _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
     const I odd = _mm256_madd_epi16(_mm256_srli_epi16(codes, 8), _mm256_srai_epi16(x, 8));
@@ -197,7 +182,6 @@ struct BlockLanes {
   }
 
   static I broadcast(const int8_t* p) { return set1(quad_of(p)); }
-  template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     PREFIX_UNROLL
     for (int at = 0; at < 32; at += 8) sum += (codes >> at & 255) * (x << (24 - at) >> 24);

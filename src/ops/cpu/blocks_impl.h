@@ -200,7 +200,7 @@ inline void multiply_groups(const W& w, const BlockTileArgs& t, int64_t row, Gro
               if ((q + 1) % W::kTogether == 0)
                 sum[i][j] = V::add(sum[i][j], V::pair_sums(words[i][j]));
             } else {
-              sum[i][j] = V::template dot<W::kSmall>(sum[i][j], b[j], a);
+              sum[i][j] = V::dot(sum[i][j], b[j], a);
             }
           }
         }
