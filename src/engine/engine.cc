@@ -10,6 +10,7 @@
 #include "cache/kv_memory.h"
 #include "cache/lower_tiers.h"
 #include "cache/page_keys.h"
+#include "engine/input_means.h"
 #include "engine/memory_estimate.h"
 #include "engine/pool.h"
 #include "engine/request_check.h"
@@ -41,17 +42,22 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
   info_.declared = std::move(files.declared);
-  LoadProgress load_progress = progress;
+  double loaded = 0;  // the fraction of the load that is over
+  const auto until = [&](double end) -> LoadProgress {
+    return [&progress, begin = std::exchange(loaded, end), end](double done) {
+      return !progress || progress(begin + (end - begin) * done);
+    };
+  };
+  const InputMeans means = input_means(files, device_options, until(0.5));
+  if (means.empty()) loaded = 0;  // it had nothing to do
   if (const std::string to = options.get("pack_to"); !to.empty()) {
-    constexpr double kPacking = 0.9;  // of the time
-    const auto report = [&](double done) { return !progress || progress(done); };
-    write_packed(source, files, *device_, to, [&](double done) { return report(kPacking * done); });
+    write_packed(source, files, *device_, to, until(0.9), means);
     files = open_model(to);  // of what was written nothing stayed in memory
     apply_attention(options, files.config);
-    load_progress = [report](double done) { return report(kPacking + (1 - kPacking) * done); };
   }
-  model_ = std::make_unique<Model>(std::move(files), *device_,
-                                   context_length(options, files.config), load_progress);
+  model_ =
+      std::make_unique<Model>(std::move(files), *device_, context_length(options, files.config),
+                              until(1), LoadExtras{.means = &means});
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
   const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);

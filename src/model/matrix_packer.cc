@@ -29,11 +29,8 @@ int terms(ops::MatrixKind kind, ops::WeightFormat format) {
 }  // namespace
 
 MatrixPacker::MatrixPacker(const ModelFiles& files, ops::Device* device,
-                           const ops::NumericTypes& types, LoadObserver* observer)
-    : packed_(PackedModel::of(*files.tensors)),
-      device_(device),
-      types_(types),
-      observer_(observer) {
+                           const ops::NumericTypes& types, const LoadExtras& extras)
+    : packed_(PackedModel::of(*files.tensors)), device_(device), types_(types), extras_(extras) {
   if (packed_) packed_->check(types_);
 }
 
@@ -45,15 +42,21 @@ ops::WeightFormat MatrixPacker::format(ops::MatrixKind kind, int64_t k) const {
   return format;
 }
 
-template <typename Pack>
+ops::PackedWeights MatrixPacker::pack(const ops::PackedWeights& shape, int64_t n,
+                                      std::span<const ops::WeightSource* const> sources) {
+  if (!device_) return shape;
+  if (sources.size() == 1) return device_->pack(shape.format, n, shape.k, *sources[0]);
+  return device_->pack_gated(shape.format, n, shape.k, *sources[0], *sources[1]);
+}
+
 ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& place,
-                                      const ops::PackedWeights& shape,
-                                      std::span<const TensorMatrix* const> sources,
-                                      const Pack& pack) {
-  if (shape.format != ops::WeightFormat::kInt8) return device_ ? pack() : shape;
+                                      const ops::PackedWeights& shape, int64_t n,
+                                      std::span<const TensorMatrix* const> matrices) {
+  const std::vector<const ops::WeightSource*> sources(matrices.begin(), matrices.end());
+  if (shape.format != ops::WeightFormat::kInt8) return pack(shape, n, sources);
   std::vector<const Tensor*> tensors;
-  for (const TensorMatrix* source : sources)
-    for (const Tensor* tensor : source->tensors()) tensors.push_back(tensor);
+  for (const TensorMatrix* matrix : matrices)
+    for (const Tensor* tensor : matrix->tensors()) tensors.push_back(tensor);
   const std::string name = packed_matrix_name(place, kind);
   const bool loaded =
       std::ranges::any_of(tensors, [](const Tensor* tensor) { return PackedModel::has(*tensor); });
@@ -62,10 +65,14 @@ ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& p
     packed = packed_->load(name, shape, device_);
     loaded_.insert(name);
   } else if (device_) {
-    packed = pack();
+    std::span<const float> mean;
+    if (extras_.means)
+      if (const auto found = extras_.means->find(name); found != extras_.means->end())
+        mean = found->second;
+    packed = device_->pack_int8(sources, n, shape.k, mean);
   }
   try {
-    if (observer_) observer_->matrix(name, packed, tensors);
+    if (extras_.observer) extras_.observer->matrix(name, packed, tensors);
   } catch (...) {
     if (packed.data) device_->release(const_cast<std::byte*>(packed.data), packed.bytes());
     throw;
@@ -82,16 +89,14 @@ ops::PackedWeights MatrixPacker::in_blocks(std::span<const ops::WeightSource* co
 ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& place, int64_t n,
                                        int64_t k, const TensorMatrix& rows) {
   const KeptRows kept(rows);
-  if (ops::PackedWeights packed = in_blocks(std::array<const ops::WeightSource*, 1>{&kept}, n, k);
-      packed.blocks) {
-    if (device_) packed = device_->pack(packed.format, n, k, kept);
-    packed.terms = terms(kind, packed.format);
-    return packed;
-  }
-  const ops::WeightFormat f = format(kind, k);
-  ops::PackedWeights packed = make(kind, place, ops::PackedWeights::of_shape(f, n, k),
-                                   std::array{&rows}, [&] { return device_->pack(f, n, k, rows); });
-  packed.terms = terms(kind, f);
+  const std::array<const ops::WeightSource*, 1> in_file = {&kept};
+  ops::PackedWeights packed = in_blocks(in_file, n, k);
+  if (packed.blocks)
+    packed = pack(packed, n, in_file);
+  else
+    packed = make(kind, place, ops::PackedWeights::of_shape(format(kind, k), n, k), n,
+                  std::array{&rows});
+  packed.terms = terms(kind, packed.format);
   return packed;
 }
 
@@ -99,13 +104,11 @@ ops::PackedWeights MatrixPacker::gated(ops::MatrixKind kind, const std::string& 
                                        int64_t k, const TensorMatrix& gate,
                                        const TensorMatrix& up) {
   const KeptRows kept_gate(gate), kept_up(up);
-  if (const ops::PackedWeights shape =
-          in_blocks(std::array<const ops::WeightSource*, 2>{&kept_gate, &kept_up}, n, k);
-      shape.blocks)
-    return device_ ? device_->pack_gated(shape.format, n, k, kept_gate, kept_up) : shape;
-  const ops::WeightFormat f = format(kind, k);
-  return make(kind, place, ops::PackedWeights::of_gated_shape(f, n, k), std::array{&gate, &up},
-              [&] { return device_->pack_gated(f, n, k, gate, up); });
+  const std::array<const ops::WeightSource*, 2> in_file = {&kept_gate, &kept_up};
+  if (const ops::PackedWeights shape = in_blocks(in_file, n, k); shape.blocks)
+    return pack(shape, n, in_file);
+  return make(kind, place, ops::PackedWeights::of_gated_shape(format(kind, k), n, k), n,
+              std::array{&gate, &up});
 }
 
 ops::PackedWeights MatrixPacker::never_int8(int64_t n, int64_t k, const TensorMatrix& rows) {

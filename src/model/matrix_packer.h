@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "model/load_extras.h"
 #include "model/model_files.h"
 #include "model/tensor_rows.h"
 #include "ops/op.h"
@@ -23,24 +24,11 @@ namespace prefix {
 
 class PackedModel;
 
-// Sees what a load makes of the tensors.
-class LoadObserver {
- public:
-  virtual ~LoadObserver() = default;
-  // An int8 matrix, by the name of packed_matrix_name(), and what it is made of. It has data when
-  // there is a device; who takes that leaves null.
-  virtual void matrix(const std::string& name, ops::PackedWeights& packed,
-                      const std::vector<const Tensor*>& tensors) = 0;
-  // Once, at the end: the tensors of the architecture.
-  virtual void used(const std::set<std::string>& tensors) = 0;
-};
-
 class MatrixPacker {
  public:
-  // device: null for shapes only. observer: may be null. Throws kInvalidArgument when the files
-  // have matrices in whole numbers that `types` wants otherwise.
+  // device: null for shapes only. Throws kInvalidArgument when the files have matrices in whole numbers that `types` wants otherwise.
   MatrixPacker(const ModelFiles& files, ops::Device* device, const ops::NumericTypes& types,
-               LoadObserver* observer);
+               const LoadExtras& extras);
 
   // W [n, k]; `place`: what the name begins with, "layers.3.".
   ops::PackedWeights plain(ops::MatrixKind kind, const std::string& place, int64_t n, int64_t k,
@@ -59,17 +47,18 @@ class MatrixPacker {
   ops::PackedWeights in_blocks(std::span<const ops::WeightSource* const> sources, int64_t n,
                                int64_t k);
   ops::WeightFormat format(ops::MatrixKind kind, int64_t k) const;
-  // `pack` makes it of the shape; `sources` are its rows.
-  template <typename Pack>
+  // Of this shape, from rows of one source or two: MatrixPacker::gated().
   ops::PackedWeights make(ops::MatrixKind kind, const std::string& place,
-                          const ops::PackedWeights& shape,
-                          std::span<const TensorMatrix* const> sources, const Pack& pack);
+                          const ops::PackedWeights& shape, int64_t n,
+                          std::span<const TensorMatrix* const> sources);
+  ops::PackedWeights pack(const ops::PackedWeights& shape, int64_t n,
+                          std::span<const ops::WeightSource* const> sources);
 
   const std::shared_ptr<const PackedModel> packed_;  // null: none
   std::set<std::string> loaded_;                     // of its matrices
   ops::Device* device_;
   const ops::NumericTypes types_;
-  LoadObserver* observer_;
+  const LoadExtras extras_;
 };
 
 }  // namespace prefix

@@ -12,12 +12,13 @@
 
 namespace prefix {
 
-Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
+Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress,
+             const LoadExtras& extras)
     : device_(device), config_(files.config), max_positions_(max_positions) {
   const Architecture& architecture = find_architecture(config_.architecture);
   check_device(config_, device_.sizes());
   layers_ = resolve_layers(config_, architecture);
-  weights_ = load_weights(files, architecture, device_, progress);
+  weights_ = load_weights(files, architecture, device_, progress, extras);
   const auto add_rotation = [&](const ModelConfig& config) {
     const RopeTables tables = rope_tables(config, max_positions_);
     rotations_.push_back({ops::DeviceVector(device_, tables.cos),

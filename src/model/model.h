@@ -30,6 +30,7 @@
 #include "model/dense_layers.h"
 #include "model/label_head.h"
 #include "model/layer.h"
+#include "model/load_extras.h"
 #include "model/model_files.h"
 #include "model/step_memory.h"
 #include "ops/buffers.h"
@@ -137,7 +138,8 @@ class Model {
 
   // Takes the files' tensors; throws kFormat naming a missing, extra or mis-shaped tensor, and
   // kCancelled when progress returns false.
-  Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress);
+  Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress,
+        const LoadExtras& extras = {});
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

@@ -7,7 +7,7 @@
 //   int8.layers.0.mixer_in.panels   U8 (GGUF: I8) [panels, k_padded / 4, 32 * 4]
 //   int8.layers.0.mixer_in.scales   F32 [columns up to whole pairs of panels]
 //   model.norm.weight, ...          what is in no such matrix, as the model's own file has it
-//   metadata "prefix.int8"          {"version": 1, "shapes": {tensors that are in matrices: shape}}
+//   metadata "prefix.int8"          {"version": 2, "shapes": {tensors that are in matrices: shape}}
 //
 // The layout is the same for every level of the CPU. The signs of the rotation follow from k. A
 // matrix has the name of its place and kind: embedding.head, output.head, layers.N.KIND,
@@ -28,7 +28,7 @@ namespace prefix {
 
 inline constexpr char kPackedFile[] = "prefix_int8.safetensors";
 inline constexpr char kPackedKey[] = "prefix.int8";  // of the metadata
-inline constexpr int64_t kPackedVersion = 1;
+inline constexpr int64_t kPackedVersion = 2;
 
 std::string packed_matrix_name(std::string_view place, ops::MatrixKind kind);
 // The names and shapes of the two tensors of a matrix.

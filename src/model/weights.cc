@@ -28,7 +28,7 @@ class Loader {
  public:
   // device: null to look at the names and shapes of tensors only, as they would be packed.
   Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
-         const ops::NumericTypes& types, const Model::Progress& progress, LoadObserver* observer)
+         const ops::NumericTypes& types, const Model::Progress& progress, const LoadExtras& extras)
       : files_(files),
         config_(files.config),
         architecture_(architecture),
@@ -36,8 +36,8 @@ class Loader {
         file_names_(*files.tensors, architecture, config_.from_gguf),
         names_(file_names_.patterns()),
         device_(device),
-        packer_(files, device, types, observer),
-        observer_(observer),
+        packer_(files, device, types, extras),
+        observer_(extras.observer),
         progress_(progress) {}
 
   // What is there when it throws belongs to the caller.
@@ -541,10 +541,10 @@ bool is_left_out(std::string_view name, const ModelConfig& config,
 }
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
-                     const Model::Progress& progress, LoadObserver* observer) {
+                     const Model::Progress& progress, const LoadExtras& extras) {
   Weights weights;
   try {
-    Loader(files, architecture, &device, device.types(), progress, observer).load(weights);
+    Loader(files, architecture, &device, device.types(), progress, extras).load(weights);
   } catch (...) {
     release_weights(weights, device);
     throw;
@@ -564,7 +564,7 @@ void release_weights(const Weights& weights, ops::Device& device) {
 Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
                       const ops::NumericTypes& types, LoadObserver* observer) {
   Weights weights;
-  Loader(files, architecture, nullptr, types, nullptr, observer).load(weights);
+  Loader(files, architecture, nullptr, types, nullptr, {observer}).load(weights);
   return weights;
 }
 

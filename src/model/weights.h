@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "model/matrix_packer.h"
+#include "model/load_extras.h"
 #include "model/model.h"
 
 namespace prefix {
@@ -12,7 +12,7 @@ namespace prefix {
 // Throws kFormat naming a tensor that is missing, has the wrong shape, or is not part of the
 // architecture; kCancelled when progress returns false.
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
-                     const Model::Progress& progress, LoadObserver* observer = nullptr);
+                     const Model::Progress& progress, const LoadExtras& extras = {});
 // Gives the memory of all matrices back.
 void release_weights(const Weights& weights, ops::Device& device);
 

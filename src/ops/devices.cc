@@ -62,7 +62,9 @@ CudaAttention cuda_attention_of(std::string_view name) {
 }
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
-  if (options.name == "cpu") return make_cpu_device({options.types, options.isa, options.threads});
+  if (options.name == "cpu")
+    return make_cpu_device(
+        {options.types, options.isa, options.threads, options.lanes, options.observer});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device ", quote(options.name));
   return std::make_unique<GpuDevice>(

@@ -33,6 +33,7 @@ struct DeviceOptions {
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks
   CudaAttention wide_items = CudaAttention::kAuto;   // by warpgroups
   int32_t lanes = 1;                                 // CpuOptions
+  InputObserver* observer = nullptr;                 // CpuOptions
 };
 
 // What is known of the device that these options make, without making it. Of a GPU that is not

@@ -27,6 +27,7 @@
 #include "ops/activation.h"
 #include "ops/device_sizes.h"
 #include "ops/experts.h"
+#include "ops/input_observer.h"
 #include "ops/kv_layout.h"
 #include "ops/low_rank.h"
 #include "ops/weights.h"
@@ -117,6 +118,11 @@ class Device {
   // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.
   virtual PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k,
                                    const WeightSource& gate, const WeightSource& up) = 0;
+
+  // As pack() of one source in int8, or pack_gated() of two, on the CPU only. mean: nothing, or of [k] rotated
+  // inputs as they are on average, in any unit; products with such lose least then (shaped_rounding.h).
+  virtual PackedWeights pack_int8(std::span<const WeightSource* const> sources, int64_t n,
+                                  int64_t k, std::span<const float> mean);
 
   // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
   virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
@@ -224,9 +230,10 @@ class Device {
 
 struct CpuOptions {
   NumericTypes types;
-  std::string_view isa = "auto";     // auto, amx, avx512_bf16, avx512, avx2, scalar
-  std::shared_ptr<Threads> threads;  // null: the calling thread alone
-  int32_t lanes = 1;                 // for sizes without threads: how many they will be
+  std::string_view isa = "auto";      // auto, amx, avx512_bf16, avx512, avx2, scalar
+  std::shared_ptr<Threads> threads;   // null: the calling thread alone
+  int32_t lanes = 1;                  // for sizes without threads: how many they will be
+  InputObserver* observer = nullptr;  // null: none
 };
 
 // Throws kUnsupportedDevice when the machine lacks the level that was asked for.

@@ -50,6 +50,7 @@ CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
   context_.partials = &partials_;
   context_.kernels = &kernels;
   context_.types = options.types;
+  context_.observer = options.observer;
   if (threads_->count() == 1) return;
   CpuOptions alone = options;
   alone.threads = nullptr;
@@ -103,7 +104,7 @@ void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, byte
 
 PackedWeights CpuDevice::pack_from(WeightFormat format,
                                    std::span<const WeightSource* const> sources, int64_t n,
-                                   int64_t k) {
+                                   int64_t k, std::span<const float> mean) {
   PackedWeights shape = format == WeightFormat::kBlocks ? PackedWeights::of_blocks(sources, n, k)
                         : sources.size() == 1           ? PackedWeights::of_shape(format, n, k)
                                               : PackedWeights::of_gated_shape(format, n, k);
@@ -111,7 +112,7 @@ PackedWeights CpuDevice::pack_from(WeightFormat format,
   std::byte* const data = allocate(shape.bytes());
   try {
     shape.data = data;
-    pack_panels(*threads_, context_.kernels->rows, shape, sources, n, data);
+    pack_panels(*threads_, context_.kernels->rows, shape, sources, n, mean, data);
   } catch (...) {
     release(data, shape.bytes());
     throw;
@@ -128,6 +129,12 @@ PackedWeights CpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
                                     const WeightSource& gate, const WeightSource& up) {
   const std::array<const WeightSource*, 2> sources = {&gate, &up};
   return pack_from(format, sources, n, k);
+}
+
+PackedWeights CpuDevice::pack_int8(std::span<const WeightSource* const> sources, int64_t n,
+                                   int64_t k, std::span<const float> mean) {
+  PREFIX_CHECK(mean.empty() || mean.size() == static_cast<size_t>(k));
+  return pack_from(WeightFormat::kInt8, sources, n, k, mean);
 }
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,

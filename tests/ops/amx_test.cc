@@ -168,7 +168,7 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   for (const uint16_t bits : w) values.push_back(f32_from_bf16(bits));
   const FloatRows weights(std::move(values), k);
   const WeightSource* sources[] = {&weights};
-  pack_panels(threads, table.rows, matrix, sources, n, data);
+  pack_panels(threads, table.rows, matrix, sources, n, {}, data);
   matrix.data = data;
   const int64_t ld = matrix.k_padded + 32;
   std::vector<uint16_t> x(static_cast<size_t>(m * ld), 0xffff);  // NaN in the padding

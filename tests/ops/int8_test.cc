@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -211,6 +212,37 @@ TEST_P(Int8Test, AProductIsExactInWholeNumbers) {
     EXPECT_LT(errors[0], 0.025);
     if (s.k >= 64) {
       EXPECT_LT(errors[1], 0.8 * errors[0]);
+    }
+  }
+}
+
+// Rounded by what inputs are on average, a matrix has the bytes of the scalar level, of one source or two.
+TEST_P(Int8Test, PanelsForAMeanAreTheSameAtEveryLevel) {
+  CpuDevice scalar{CpuOptions{kBf16Types, "scalar"}};
+  for (const int64_t k : {64, 100, 128, 576}) {
+    constexpr int64_t n = 70;
+    std::vector<float> gate = random_floats(n * k), up = random_floats(n * k);
+    std::fill_n(up.begin(), k, 0.0f);
+    up[static_cast<size_t>(3 * k)] = std::numeric_limits<float>::infinity();
+    const std::vector<float> mean = random_floats(k);
+    const FloatRows of_gate(gate, k), of_up(up, k);
+    const std::array<const WeightSource*, 2> both = {&of_gate, &of_up};
+    const auto bytes = [&](CpuDevice& device, size_t sources, std::span<const float> m) {
+      const Matrix packed(device, device.pack_int8(std::span(both).first(sources), n, k, m));
+      return std::vector<std::byte>(packed.w.data, packed.w.data + packed.w.bytes());
+    };
+    for (const size_t sources : {1, 2}) {
+      const auto got = bytes(*device_, sources, mean);
+      EXPECT_EQ(got, bytes(scalar, sources, mean)) << k;
+      EXPECT_NE(got, bytes(*device_, sources, {}));
+    }
+    // Rows that are zero or not finite stay without numbers.
+    const Matrix gated(*device_, device_->pack_int8(both, n, k, mean));
+    for (const int64_t row : {0, 3}) {
+      std::vector<float> scales(gated.w.scales + 32, gated.w.scales + 64);
+      EXPECT_FALSE(scales[static_cast<size_t>(row)] > 0);
+      for (int64_t i = 0; i < gated.w.k_padded; ++i)
+        EXPECT_EQ(gated.w.panel(1)[(i / 4 * 32 + row) * 4 + i % 4], std::byte{128});
     }
   }
 }

@@ -21,8 +21,9 @@ struct CpuContext {
   Threads* threads = nullptr;
   const KernelTable* kernels = nullptr;
   NumericTypes types;
-  Scratch* scratch = nullptr;   // [threads->count()]
-  Scratch* partials = nullptr;  // what the tasks of one call leave for each other
+  Scratch* scratch = nullptr;         // [threads->count()]
+  Scratch* partials = nullptr;        // what the tasks of one call leave for each other
+  InputObserver* observer = nullptr;  // null: none
 
   ComputeType compute_type() const { return compute_type_of(types, *kernels); }
   bool act_is_bf16() const { return compute_type() == ComputeType::kBf16; }

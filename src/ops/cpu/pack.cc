@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/blocks.h"
+#include "ops/cpu/shaped_rounding.h"
 #include "ops/rotation.h"
 
 namespace prefix::ops {
@@ -39,13 +40,13 @@ struct Worker {
   RowReader reader;
   std::vector<std::byte> rows;
   std::vector<float> work;
-  std::vector<int8_t> whole;
+  std::vector<int8_t> whole, rest;
 };
 
 // rows: f32 [count][k] -> whole numbers, and the scale of each.
-void quantise_rows(const RowKernels& kernels, const PackedWeights& shape, int64_t count,
-                   Worker& worker, float* scales) {
-  worker.work.resize(static_cast<size_t>(shape.k));
+void quantise_rows(const RowKernels& kernels, const PackedWeights& shape,
+                   const ShapedRounding& shaped, int64_t count, Worker& worker, float* scales) {
+  worker.work.resize(static_cast<size_t>((shaped.plain() ? 1 : kPanelColumns) * shape.k));
   worker.whole.resize(static_cast<size_t>(kPanelColumns * shape.k_padded));
   QuantiseArgs args;
   args.k = shape.k;
@@ -53,11 +54,20 @@ void quantise_rows(const RowKernels& kernels, const PackedWeights& shape, int64_
   args.signs = shape.signs;
   args.work = worker.work.data();
   args.k_padded = shape.k_padded;
+  if (!shaped.plain()) {  // then `work` is what rounding left
+    worker.rest.resize(static_cast<size_t>(shape.k_padded));
+    args.rest = worker.rest.data();
+  }
   for (int64_t r = 0; r < count; ++r) {
     args.x = reinterpret_cast<const float*>(worker.rows.data()) + r * shape.k;
     args.out = worker.whole.data() + r * shape.k_padded;
     scales[r] = kernels.quantise(args).scale;
+    if (shaped.plain()) continue;
+    if (!(scales[r] > 0)) std::fill_n(args.work, shape.k, 0.0f);  // nor was it rounded
+    args.work += shape.k;
   }
+  if (!shaped.plain())
+    shaped.round(kernels, count, worker.whole.data(), shape.k_padded, worker.work.data());
 }
 
 void pack_blocks(Threads& threads, const PackedWeights& shape,
@@ -81,7 +91,8 @@ void pack_blocks(Threads& threads, const PackedWeights& shape,
 }  // namespace
 
 void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
-                 std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
+                 std::span<const WeightSource* const> sources, int64_t n,
+                 std::span<const float> mean, std::byte* data) {
   const auto take_turns = static_cast<int64_t>(sources.size());
   if (shape.format == WeightFormat::kBlocks) return pack_blocks(threads, shape, sources, n, data);
   const bool int8 = shape.format == WeightFormat::kInt8;
@@ -94,8 +105,9 @@ void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& sha
     shape.signs = scales + shape.scale_count();
     fill_rotation_signs(shape.k, scales + shape.scale_count());
   }
+  const ShapedRounding shaped(mean);
   std::vector<Worker> workers(static_cast<size_t>(threads.count()),
-                              Worker{RowReader(shape.format, shape.k), {}, {}, {}});
+                              Worker{RowReader(shape.format, shape.k), {}, {}, {}, {}});
   threads.run(shape.panels(), [&](int64_t panel, int index) {
     const int64_t first = panel / take_turns * kPanelColumns;
     const int64_t count = std::min(kPanelColumns, n - first);
@@ -108,7 +120,7 @@ void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& sha
                          worker.rows.data() + static_cast<size_t>(r) * row_bytes);
     std::byte* const out = data + static_cast<size_t>(panel) * shape.panel_bytes();
     if (int8) {
-      quantise_rows(kernels, shape, count, worker, scales + panel * kPanelColumns);
+      quantise_rows(kernels, shape, shaped, count, worker, scales + panel * kPanelColumns);
       pack_int8(worker.whole.data(), count, shape.k_padded, reinterpret_cast<uint8_t*>(out));
     } else if (shape.format == WeightFormat::kF32) {
       pack_f32(reinterpret_cast<const float*>(worker.rows.data()), count, shape.k,

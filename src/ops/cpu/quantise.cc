@@ -84,6 +84,7 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
   const QuantisedRow made = context.kernels->rows.quantise(args);
   out.scales[first] = made.scale / static_cast<float>(args.block);
   out.corrections[first] = 128 * made.sum;
+  if (context.observer != nullptr) context.observer->row(w, args.out, made.scale);
   if (w.terms == 1) return;
   out.scales[first + 1] = out.scales[first] / kRestUnits;
   out.corrections[first + 1] = 128 * made.rest_sum;

@@ -250,6 +250,32 @@ QuantisedRow quantise_row(const QuantiseArgs& args) {
   return args.bf16 ? quantise_row_of<true>(args) : quantise_row_of<false>(args);
 }
 
+inline Simd::F within(Simd::F x, float limit) {
+  return Simd::min(Simd::max(x, Simd::set1(-limit)), Simd::set1(limit));
+}
+
+// The step of shaped_rounding.h, for one column after the other.
+void shape_columns(const ShapeArgs& args) {
+  constexpr int kVecs = kPanelColumns / Simd::kLanes;
+  Simd::F owed[kVecs];
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) owed[i] = Simd::load(args.owed + i * Simd::kLanes);
+  for (int64_t k = 0; k < args.columns; ++k) {
+    const Simd::F mean = Simd::set1(args.mean[k]), share = Simd::set1(args.shares[k]);
+    PREFIX_UNROLL
+    for (int i = 0; i < kVecs; ++i) {
+      float* const numbers = args.numbers + k * kPanelColumns + i * Simd::kLanes;
+      // What no number here could make up for is let go.
+      const Simd::F wanted = within(Simd::sub(Simd::load(numbers), Simd::mul(owed[i], mean)), 128);
+      const Simd::F taken = within(Simd::round(wanted), 127);
+      owed[i] = Simd::add(owed[i], Simd::mul(Simd::sub(taken, wanted), share));
+      Simd::store(numbers, taken);
+    }
+  }
+  PREFIX_UNROLL
+  for (int i = 0; i < kVecs; ++i) Simd::store(args.owed + i * Simd::kLanes, owed[i]);
+}
+
 template <bool kBf16>
 inline void quantise_each_group(const QuantiseGroupsArgs& args) {
   constexpr int kVecs = kGroupK / Simd::kLanes;

@@ -230,6 +230,7 @@ inline RowKernels row_kernels() {
   e.to_bf16 = element_to_bf16;
   e.quantise = quantise_row;
   e.quantise_groups = quantise_groups;
+  e.shape = shape_columns;
   return e;
 }
 

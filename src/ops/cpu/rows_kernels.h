@@ -45,6 +45,15 @@ struct QuantisedRow {
   int32_t rest_sum = 0;
 };
 
+// A few columns of the rows of a panel, turned so that these stand side by side: ShapedRounding.
+struct ShapeArgs {
+  const float* mean = nullptr;    // [columns]
+  const float* shares = nullptr;  // [columns]
+  int64_t columns = 0;
+  float* owed = nullptr;     // [kPanelColumns], read and written
+  float* numbers = nullptr;  // [columns][kPanelColumns], become whole
+};
+
 struct RowKernels {
   float (*sum_squares)(const float* x, int64_t n) = nullptr;
   // out = x * scale * weight
@@ -72,6 +81,7 @@ struct RowKernels {
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   QuantisedRow (*quantise)(const QuantiseArgs& args) = nullptr;
   void (*quantise_groups)(const QuantiseGroupsArgs& args) = nullptr;
+  void (*shape)(const ShapeArgs& args) = nullptr;
 };
 
 }  // namespace prefix::ops

@@ -1,0 +1,37 @@
+// What a load of weights may have beside files and a device.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ops/weights.h"
+
+namespace prefix {
+
+struct Tensor;
+
+// Sees what a load makes of the tensors.
+class LoadObserver {
+ public:
+  virtual ~LoadObserver() = default;
+  // An int8 matrix, by the name of packed_matrix_name(), and what it is made of. It has data when
+  // there is a device; who takes that leaves null.
+  virtual void matrix(const std::string& name, ops::PackedWeights& packed,
+                      const std::vector<const Tensor*>& tensors) = 0;
+  // Once, at the end: the tensors of the architecture.
+  virtual void used(const std::set<std::string>& tensors) = 0;
+};
+
+// What the inputs of a matrix are on average (Device::pack_int8()), by the name of
+// packed_matrix_name(); of some there is none.
+using InputMeans = std::map<std::string, std::vector<float>, std::less<>>;
+
+struct LoadExtras {
+  LoadObserver* observer = nullptr;
+  const InputMeans* means = nullptr;  // for matrices that the load rounds itself
+};
+
+}  // namespace prefix

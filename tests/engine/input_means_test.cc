@@ -1,0 +1,131 @@
+// By what inputs are on average compute=int8 rounds weights: of each matrix there is one, and it has the
+// same bits wherever it was computed.
+#include "engine/input_means.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "engine/engine_support.h"
+#include "model/architecture.h"
+#include "model/weights.h"
+#include "support/expect_error.h"
+#include "support/golden.h"
+#include "support/temp_folder.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::make_options;
+using testing_support::TempFolder;
+
+std::string model_path(const std::string& name) {
+  return testing_support::golden_models() + "/" + name;
+}
+
+ops::DeviceOptions whole(std::string isa = "auto", int threads = 1) {
+  ops::DeviceOptions options;
+  options.types.int8 = ops::kInt8All;
+  options.isa = std::move(isa);
+  options.threads = std::make_shared<Threads>(threads);
+  return options;
+}
+
+InputMeans means_of(const std::string& path, const ops::DeviceOptions& options) {
+  return input_means(open_model(path), options, nullptr);
+}
+
+// The names and inputs of the matrices that a load would round.
+class Matrices final : public LoadObserver {
+ public:
+  void matrix(const std::string& name, ops::PackedWeights& packed,
+              const std::vector<const Tensor*>&) override {
+    k[name] = static_cast<size_t>(packed.k);
+  }
+  void used(const std::set<std::string>&) override {}
+  std::map<std::string, size_t> k;
+};
+
+class InputMeansOf : public testing::TestWithParam<std::string> {};
+
+TEST_P(InputMeansOf, EachMatrixAreThereAndTheSameEverywhere) {
+  const ModelFiles files = open_model(model_path(GetParam()));
+  Matrices matrices;
+  weight_shapes(files, find_architecture(files.config.architecture), whole().types, &matrices);
+  const InputMeans means = input_means(files, whole(), nullptr);
+  ASSERT_EQ(means.size(), matrices.k.size());
+  size_t expert_matrices = 0, unused = 0;
+  for (const auto& [name, k] : matrices.k) {
+    ASSERT_TRUE(means.contains(name)) << name;
+    const std::vector<float>& mean = means.find(name)->second;
+    EXPECT_EQ(mean.size(), k) << name;
+    const bool seen = std::ranges::any_of(mean, [](float m) { return m != 0; });
+    if (name.find(".experts.") != name.npos) {  // few tokens need not meet all of them
+      ++expert_matrices;
+      unused += !seen;
+    } else {
+      const bool is_output = files.config.tie_embeddings && files.config.missing_output.empty() &&
+                             !files.config.bidirectional;
+      EXPECT_EQ(seen, name != "embedding.head" || is_output) << name;
+    }
+  }
+  EXPECT_TRUE(unused < expert_matrices || expert_matrices == 0);
+  EXPECT_EQ(input_means(files, whole("auto", 3), nullptr), means);
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels())
+    if (level.available) {
+      EXPECT_EQ(input_means(files, whole(std::string(level.name)), nullptr), means) << level.name;
+    }
+  // Nor does what else an engine is opened with matter.
+  ops::DeviceOptions other = whole();
+  other.types = ops::kF32Types;
+  other.types.int8 = ops::kInt8All;
+  EXPECT_EQ(input_means(files, other, nullptr), means);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, InputMeansOf,
+                         testing::Values("llama-base", "qwen3-moe-base", "granite-h-experts",
+                                         "gemma-body", "gemma3-embedding", "gemma-base.gguf"),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
+
+TEST(InputMeansTest, AreNotLookedForWhereNothingIsRounded) {
+  const std::string path = model_path("llama-base");
+  const auto never = [](double) -> bool { throw std::logic_error("a model was loaded"); };
+  EXPECT_TRUE(input_means(open_model(path), {}, never).empty());
+  const TempFolder folder;
+  const std::string packed = folder / "packed";
+  Options options = make_options({{"compute", "int8"}, {"compute_keep", "head"}});
+  options.set("pack_to", packed);
+  Engine::create(path, options, nullptr);
+  ops::DeviceOptions kept = whole();
+  kept.types.int8 &= ~ops::int8_bit(ops::MatrixKind::kHead);
+  EXPECT_TRUE(input_means(open_model(packed), kept, never).empty());
+  EXPECT_FALSE(means_of(packed, whole()).empty());  // the head is left to be rounded
+}
+
+TEST(InputMeansTest, ProgressOfBothLoadsGoesUpOnceAndEndsEither) {
+  Options options = make_options({{"compute", "int8"}});
+  std::vector<double> seen;
+  Engine::create(model_path("llama-base"), options, [&](double done) {
+    seen.push_back(done);
+    return true;
+  });
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_GT(std::ranges::count_if(seen, [](double done) { return done < 0.5; }), 2);
+  EXPECT_GT(std::ranges::count_if(seen, [](double done) { return done > 0.5; }), 2);
+  EXPECT_EQ(seen.back(), 1);
+  for (const double end : {0.2, 0.8})
+    expect_error(Code::kCancelled, {"ended"}, [&] {
+      Engine::create(model_path("llama-base"), options, [&](double done) { return done < end; });
+    });
+}
+
+}  // namespace
+}  // namespace prefix
