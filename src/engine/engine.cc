@@ -10,7 +10,7 @@
 #include "cache/kv_memory.h"
 #include "cache/lower_tiers.h"
 #include "cache/page_keys.h"
-#include "engine/input_means.h"
+#include "engine/calibration.h"
 #include "engine/memory_estimate.h"
 #include "engine/pool.h"
 #include "engine/request_check.h"
@@ -48,16 +48,16 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
       return !progress || progress(begin + (end - begin) * done);
     };
   };
-  const InputMeans means = input_means(files, device_options, until(0.5));
-  if (means.empty()) loaded = 0;  // it had nothing to do
+  const Calibration calibration = calibrate(files, device_options, until(0.5));
+  if (calibration.empty()) loaded = 0;  // it had nothing to do
   if (const std::string to = options.get("pack_to"); !to.empty()) {
-    write_packed(source, files, *device_, to, until(0.9), means);
+    write_packed(source, files, *device_, to, until(0.9), calibration);
     files = open_model(to);  // of what was written nothing stayed in memory
     apply_attention(options, files.config);
   }
   model_ =
       std::make_unique<Model>(std::move(files), *device_, context_length(options, files.config),
-                              until(1), LoadExtras{.means = &means});
+                              until(1), LoadExtras{.calibration = &calibration});
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
   const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/calibration_rows.h"
 #include "ops/weights.h"
 
 namespace prefix {
@@ -25,13 +26,12 @@ class LoadObserver {
   virtual void used(const std::set<std::string>& tensors) = 0;
 };
 
-// What the inputs of a matrix are on average (Device::pack_int8()), by the name of
-// packed_matrix_name(); of some there is none.
-using InputMeans = std::map<std::string, std::vector<float>, std::less<>>;
+// Inputs of matrices (Device::pack_int8()), by the names of packed_matrix_name(); of some there are none.
+using Calibration = std::map<std::string, ops::CalibrationRows, std::less<>>;
 
 struct LoadExtras {
   LoadObserver* observer = nullptr;
-  const InputMeans* means = nullptr;  // for matrices that the load rounds itself
+  const Calibration* calibration = nullptr;  // for matrices that the load rounds itself
 };
 
 }  // namespace prefix

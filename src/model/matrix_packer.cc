@@ -65,11 +65,11 @@ ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& p
     packed = packed_->load(name, shape, device_);
     loaded_.insert(name);
   } else if (device_) {
-    std::span<const float> mean;
-    if (extras_.means)
-      if (const auto found = extras_.means->find(name); found != extras_.means->end())
-        mean = found->second;
-    packed = device_->pack_int8(sources, n, shape.k, mean);
+    const ops::CalibrationRows* rows = nullptr;
+    if (extras_.calibration)
+      if (const auto found = extras_.calibration->find(name); found != extras_.calibration->end())
+        rows = &found->second;
+    packed = device_->pack_int8(sources, n, shape.k, rows);
   }
   try {
     if (extras_.observer) extras_.observer->matrix(name, packed, tensors);

@@ -217,13 +217,13 @@ void copy_files(const InputFolder& folder, const std::vector<std::string>& names
 
 void write_packed(const ModelSource& source, const ModelFiles& files, ops::Device& device,
                   const std::string& path, const Model::Progress& progress,
-                  const InputMeans& means) {
+                  const Calibration& calibration) {
   if (PackedModel::of(*files.tensors))
     fail(Code::kInvalidArgument, "the model ", quote_path(source.name()),
          " has its matrices in whole numbers (compute=int8) already");
   PackWriter writer(files, device, path);
   const Weights kept = load_weights(files, find_architecture(files.config.architecture), device,
-                                    progress, {&writer, &means});
+                                    progress, {&writer, &calibration});
   release_weights(kept, device);
   writer.write_others();
   if (writer.is_folder() && source.files)

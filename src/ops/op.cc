@@ -30,7 +30,7 @@ void Device::release_host(std::byte* data, size_t) {
 }
 
 PackedWeights Device::pack_int8(std::span<const WeightSource* const>, int64_t, int64_t,
-                                std::span<const float>) {
+                                const CalibrationRows*) {
   fail(Code::kInternal, "device \"", name(), "\" has no matrices in whole numbers");
 }
 

@@ -25,9 +25,9 @@
 
 #include "base/threads.h"
 #include "ops/activation.h"
+#include "ops/calibration_rows.h"
 #include "ops/device_sizes.h"
 #include "ops/experts.h"
-#include "ops/input_observer.h"
 #include "ops/kv_layout.h"
 #include "ops/low_rank.h"
 #include "ops/weights.h"
@@ -119,10 +119,10 @@ class Device {
   virtual PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k,
                                    const WeightSource& gate, const WeightSource& up) = 0;
 
-  // As pack() of one source in int8, or pack_gated() of two, on the CPU only. mean: nothing, or of [k] rotated
-  // inputs as they are on average, in any unit; products with such lose least then (shaped_rounding.h).
+  // As pack() of one source in int8, or pack_gated() of two, on the CPU only. Products with inputs like
+  // those of `calibration` lose least then; null: numbers are rounded to the nearest.
   virtual PackedWeights pack_int8(std::span<const WeightSource* const> sources, int64_t n,
-                                  int64_t k, std::span<const float> mean);
+                                  int64_t k, const CalibrationRows* calibration);
 
   // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
   virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,

@@ -104,7 +104,7 @@ void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, byte
 
 PackedWeights CpuDevice::pack_from(WeightFormat format,
                                    std::span<const WeightSource* const> sources, int64_t n,
-                                   int64_t k, std::span<const float> mean) {
+                                   int64_t k, const CalibrationRows* calibration) {
   PackedWeights shape = format == WeightFormat::kBlocks ? PackedWeights::of_blocks(sources, n, k)
                         : sources.size() == 1           ? PackedWeights::of_shape(format, n, k)
                                               : PackedWeights::of_gated_shape(format, n, k);
@@ -112,7 +112,7 @@ PackedWeights CpuDevice::pack_from(WeightFormat format,
   std::byte* const data = allocate(shape.bytes());
   try {
     shape.data = data;
-    pack_panels(*threads_, context_.kernels->rows, shape, sources, n, mean, data);
+    pack_panels(*threads_, context_.kernels->rows, shape, sources, n, calibration, data);
   } catch (...) {
     release(data, shape.bytes());
     throw;
@@ -132,9 +132,10 @@ PackedWeights CpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
 }
 
 PackedWeights CpuDevice::pack_int8(std::span<const WeightSource* const> sources, int64_t n,
-                                   int64_t k, std::span<const float> mean) {
-  PREFIX_CHECK(mean.empty() || mean.size() == static_cast<size_t>(k));
-  return pack_from(WeightFormat::kInt8, sources, n, k, mean);
+                                   int64_t k, const CalibrationRows* calibration) {
+  PREFIX_CHECK(calibration == nullptr ||
+               calibration->numbers.size() == calibration->scales.size() * static_cast<size_t>(k));
+  return pack_from(WeightFormat::kInt8, sources, n, k, calibration);
 }
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,

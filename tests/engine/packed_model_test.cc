@@ -16,8 +16,8 @@
 #include <random>
 #include <string_view>
 
+#include "engine/calibration.h"
 #include "engine/engine_support.h"
-#include "engine/input_means.h"
 #include "engine/poisoned_checkpoint.h"
 #include "model/model.h"
 #include "model/model_files.h"
@@ -83,8 +83,8 @@ Sha256::Digest fingerprint(const std::string& path, const std::string& keep) {
   if (keep == "head") options.types.int8 &= ~ops::int8_bit(ops::MatrixKind::kHead);
   const auto device = ops::make_cpu_device(options);
   const ModelFiles files = open_model(path);
-  const InputMeans means = input_means(files, {.types = options.types}, nullptr);
-  return Model(files, *device, 64, nullptr, {.means = &means}).fingerprint(1);
+  const Calibration calibration = calibrate(files, {.types = options.types}, nullptr);
+  return Model(files, *device, 64, nullptr, {.calibration = &calibration}).fingerprint(1);
 }
 
 // All models of the golden vectors that have logits.

@@ -216,31 +216,33 @@ TEST_P(Int8Test, AProductIsExactInWholeNumbers) {
   }
 }
 
-// Rounded by what inputs are on average, a matrix has the bytes of the scalar level, of one source or two.
-TEST_P(Int8Test, PanelsForAMeanAreTheSameAtEveryLevel) {
+// Rounded by some inputs, a matrix has the bytes of the scalar level, of one source or two.
+TEST_P(Int8Test, CalibratedPanelsAreTheSameAtEveryLevel) {
   CpuDevice scalar{CpuOptions{kBf16Types, "scalar"}};
   for (const int64_t k : {64, 100, 128, 576}) {
     constexpr int64_t n = 70;
     std::vector<float> gate = random_floats(n * k), up = random_floats(n * k);
     std::fill_n(up.begin(), k, 0.0f);
     up[static_cast<size_t>(3 * k)] = std::numeric_limits<float>::infinity();
-    const std::vector<float> mean = random_floats(k);
+    CalibrationRows calibration;
+    calibration.scales = random_floats(7);
+    for (int64_t i = 0; i < 7 * k; ++i)
+      calibration.numbers.push_back(static_cast<int8_t>(static_cast<int>(random_() % 255) - 127));
     const FloatRows of_gate(gate, k), of_up(up, k);
     const std::array<const WeightSource*, 2> both = {&of_gate, &of_up};
-    const auto bytes = [&](CpuDevice& device, size_t sources, std::span<const float> m) {
-      const Matrix packed(device, device.pack_int8(std::span(both).first(sources), n, k, m));
+    const auto bytes = [&](CpuDevice& device, size_t sources, const CalibrationRows* rows) {
+      const Matrix packed(device, device.pack_int8(std::span(both).first(sources), n, k, rows));
       return std::vector<std::byte>(packed.w.data, packed.w.data + packed.w.bytes());
     };
     for (const size_t sources : {1, 2}) {
-      const auto got = bytes(*device_, sources, mean);
-      EXPECT_EQ(got, bytes(scalar, sources, mean)) << k;
-      EXPECT_NE(got, bytes(*device_, sources, {}));
+      const auto got = bytes(*device_, sources, &calibration);
+      EXPECT_EQ(got, bytes(scalar, sources, &calibration)) << k;
+      EXPECT_NE(got, bytes(*device_, sources, nullptr));
     }
     // Rows that are zero or not finite stay without numbers.
-    const Matrix gated(*device_, device_->pack_int8(both, n, k, mean));
+    const Matrix gated(*device_, device_->pack_int8(both, n, k, &calibration));
     for (const int64_t row : {0, 3}) {
-      std::vector<float> scales(gated.w.scales + 32, gated.w.scales + 64);
-      EXPECT_FALSE(scales[static_cast<size_t>(row)] > 0);
+      EXPECT_FALSE(gated.w.scales[32 + row] > 0);
       for (int64_t i = 0; i < gated.w.k_padded; ++i)
         EXPECT_EQ(gated.w.panel(1)[(i / 4 * 32 + row) * 4 + i % 4], std::byte{128});
     }

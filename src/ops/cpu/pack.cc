@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ops/blocks.h"
-#include "ops/cpu/shaped_rounding.h"
+#include "ops/cpu/calibrated_rounding.h"
 #include "ops/rotation.h"
 
 namespace prefix::ops {
@@ -45,8 +45,9 @@ struct Worker {
 
 // rows: f32 [count][k] -> whole numbers, and the scale of each.
 void quantise_rows(const RowKernels& kernels, const PackedWeights& shape,
-                   const ShapedRounding& shaped, int64_t count, Worker& worker, float* scales) {
-  worker.work.resize(static_cast<size_t>((shaped.plain() ? 1 : kPanelColumns) * shape.k));
+                   const CalibratedRounding& rounding, int64_t count, Worker& worker,
+                   float* scales) {
+  worker.work.resize(static_cast<size_t>((rounding.nearest() ? 1 : kPanelColumns) * shape.k));
   worker.whole.resize(static_cast<size_t>(kPanelColumns * shape.k_padded));
   QuantiseArgs args;
   args.k = shape.k;
@@ -54,7 +55,7 @@ void quantise_rows(const RowKernels& kernels, const PackedWeights& shape,
   args.signs = shape.signs;
   args.work = worker.work.data();
   args.k_padded = shape.k_padded;
-  if (!shaped.plain()) {  // then `work` is what rounding left
+  if (!rounding.nearest()) {  // then `work` is what rounding left
     worker.rest.resize(static_cast<size_t>(shape.k_padded));
     args.rest = worker.rest.data();
   }
@@ -62,12 +63,12 @@ void quantise_rows(const RowKernels& kernels, const PackedWeights& shape,
     args.x = reinterpret_cast<const float*>(worker.rows.data()) + r * shape.k;
     args.out = worker.whole.data() + r * shape.k_padded;
     scales[r] = kernels.quantise(args).scale;
-    if (shaped.plain()) continue;
+    if (rounding.nearest()) continue;
     if (!(scales[r] > 0)) std::fill_n(args.work, shape.k, 0.0f);  // nor was it rounded
     args.work += shape.k;
   }
-  if (!shaped.plain())
-    shaped.round(kernels, count, worker.whole.data(), shape.k_padded, worker.work.data());
+  if (!rounding.nearest())
+    rounding.round(kernels, count, worker.whole.data(), shape.k_padded, worker.work.data());
 }
 
 void pack_blocks(Threads& threads, const PackedWeights& shape,
@@ -92,7 +93,7 @@ void pack_blocks(Threads& threads, const PackedWeights& shape,
 
 void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n,
-                 std::span<const float> mean, std::byte* data) {
+                 const CalibrationRows* calibration, std::byte* data) {
   const auto take_turns = static_cast<int64_t>(sources.size());
   if (shape.format == WeightFormat::kBlocks) return pack_blocks(threads, shape, sources, n, data);
   const bool int8 = shape.format == WeightFormat::kInt8;
@@ -105,7 +106,7 @@ void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& sha
     shape.signs = scales + shape.scale_count();
     fill_rotation_signs(shape.k, scales + shape.scale_count());
   }
-  const ShapedRounding shaped(mean);
+  const CalibratedRounding rounding(calibration, shape.k);
   std::vector<Worker> workers(static_cast<size_t>(threads.count()),
                               Worker{RowReader(shape.format, shape.k), {}, {}, {}, {}});
   threads.run(shape.panels(), [&](int64_t panel, int index) {
@@ -120,7 +121,7 @@ void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& sha
                          worker.rows.data() + static_cast<size_t>(r) * row_bytes);
     std::byte* const out = data + static_cast<size_t>(panel) * shape.panel_bytes();
     if (int8) {
-      quantise_rows(kernels, shape, shaped, count, worker, scales + panel * kPanelColumns);
+      quantise_rows(kernels, shape, rounding, count, worker, scales + panel * kPanelColumns);
       pack_int8(worker.whole.data(), count, shape.k_padded, reinterpret_cast<uint8_t*>(out));
     } else if (shape.format == WeightFormat::kF32) {
       pack_f32(reinterpret_cast<const float*>(worker.rows.data()), count, shape.k,

@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/threads.h"
+#include "ops/calibration_rows.h"
 #include "ops/cpu/rows_kernels.h"
 #include "ops/weights.h"
 
@@ -18,10 +19,10 @@ namespace prefix::ops {
 
 // Fills `data` (zeroed, shape.bytes() long) in panel order: panel p takes its rows from
 // sources[p % sources.size()], panel p / sources.size() of that source, which has `n` rows. Sets where
-// the scales and signs of int8 lie. `kernels` are those of the device; `mean`: Device::pack_int8().
+// the scales and signs of int8 lie. `kernels` are those of the device; `calibration`: Device::pack_int8().
 void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n,
-                 std::span<const float> mean, std::byte* data);
+                 const CalibrationRows* calibration, std::byte* data);
 
 // out[0..k) = row `row` of W (column `row` of the panels), times scale.
 void unpack_row(const PackedWeights& weights, int64_t row, float scale, float* out);

@@ -250,30 +250,42 @@ QuantisedRow quantise_row(const QuantiseArgs& args) {
   return args.bf16 ? quantise_row_of<true>(args) : quantise_row_of<false>(args);
 }
 
-inline Simd::F within(Simd::F x, float limit) {
-  return Simd::min(Simd::max(x, Simd::set1(-limit)), Simd::set1(limit));
-}
-
-// The step of shaped_rounding.h, for one column after the other.
-void shape_columns(const ShapeArgs& args) {
+// The step of calibrated_rounding.h, for one column after the other.
+void round_columns(const RoundColumnsArgs& args) {
   constexpr int kVecs = kPanelColumns / Simd::kLanes;
-  Simd::F owed[kVecs];
-  PREFIX_UNROLL
-  for (int i = 0; i < kVecs; ++i) owed[i] = Simd::load(args.owed + i * Simd::kLanes);
+  const auto within = [](Simd::F x, float limit) {
+    return Simd::min(Simd::max(x, Simd::set1(-limit)), Simd::set1(limit));
+  };
   for (int64_t k = 0; k < args.columns; ++k) {
-    const Simd::F mean = Simd::set1(args.mean[k]), share = Simd::set1(args.shares[k]);
+    const float* const inputs = args.inputs + k * args.tokens;
+    const float* const shares = args.shares + k * args.tokens;
+    float* const numbers = args.numbers + k * kPanelColumns;
+    Simd::F exact[kVecs], wanted[kVecs];
+    PREFIX_UNROLL
+    for (int i = 0; i < kVecs; ++i) wanted[i] = exact[i] = Simd::load(numbers + i * Simd::kLanes);
+    for (int64_t t = 0; t < args.tokens; ++t) {
+      const Simd::F share = Simd::set1(shares[t]);
+      PREFIX_UNROLL
+      for (int i = 0; i < kVecs; ++i)
+        wanted[i] = Simd::sub(
+            wanted[i],
+            Simd::mul(share, Simd::load(args.errors + t * kPanelColumns + i * Simd::kLanes)));
+    }
     PREFIX_UNROLL
     for (int i = 0; i < kVecs; ++i) {
-      float* const numbers = args.numbers + k * kPanelColumns + i * Simd::kLanes;
-      // What no number here could make up for is let go.
-      const Simd::F wanted = within(Simd::sub(Simd::load(numbers), Simd::mul(owed[i], mean)), 128);
-      const Simd::F taken = within(Simd::round(wanted), 127);
-      owed[i] = Simd::add(owed[i], Simd::mul(Simd::sub(taken, wanted), share));
-      Simd::store(numbers, taken);
+      const Simd::F taken = Simd::round(within(wanted[i], 127));
+      Simd::store(numbers + i * Simd::kLanes, taken);
+      exact[i] = Simd::sub(taken, exact[i]);
+    }
+    for (int64_t t = 0; t < args.tokens; ++t) {
+      const Simd::F input = Simd::set1(inputs[t]);
+      PREFIX_UNROLL
+      for (int i = 0; i < kVecs; ++i) {
+        float* const error = args.errors + t * kPanelColumns + i * Simd::kLanes;
+        Simd::store(error, Simd::add(Simd::load(error), Simd::mul(exact[i], input)));
+      }
     }
   }
-  PREFIX_UNROLL
-  for (int i = 0; i < kVecs; ++i) Simd::store(args.owed + i * Simd::kLanes, owed[i]);
 }
 
 template <bool kBf16>

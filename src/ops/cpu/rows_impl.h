@@ -230,7 +230,7 @@ inline RowKernels row_kernels() {
   e.to_bf16 = element_to_bf16;
   e.quantise = quantise_row;
   e.quantise_groups = quantise_groups;
-  e.shape = shape_columns;
+  e.round_columns = round_columns;
   return e;
 }
 

@@ -45,13 +45,16 @@ struct QuantisedRow {
   int32_t rest_sum = 0;
 };
 
-// A few columns of the rows of a panel, turned so that these stand side by side: ShapedRounding.
-struct ShapeArgs {
-  const float* mean = nullptr;    // [columns]
-  const float* shares = nullptr;  // [columns]
-  int64_t columns = 0;
-  float* owed = nullptr;     // [kPanelColumns], read and written
-  float* numbers = nullptr;  // [columns][kPanelColumns], become whole
+// Inputs that CalibratedRounding goes by, at most.
+inline constexpr int64_t kCalibrationRows = 16;
+
+// Its step: a few columns of the rows of a panel, turned so that these stand side by side.
+struct RoundColumnsArgs {
+  int64_t tokens = 0, columns = 0;
+  const float* inputs = nullptr;  // [columns][tokens]
+  const float* shares = nullptr;  // [columns][tokens]
+  float* errors = nullptr;        // [tokens][kPanelColumns], read and written
+  float* numbers = nullptr;       // [columns][kPanelColumns], become whole
 };
 
 struct RowKernels {
@@ -81,7 +84,7 @@ struct RowKernels {
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   QuantisedRow (*quantise)(const QuantiseArgs& args) = nullptr;
   void (*quantise_groups)(const QuantiseGroupsArgs& args) = nullptr;
-  void (*shape)(const ShapeArgs& args) = nullptr;
+  void (*round_columns)(const RoundColumnsArgs& args) = nullptr;
 };
 
 }  // namespace prefix::ops

@@ -1,8 +1,8 @@
-#include "engine/input_means.h"
+#include "engine/calibration.h"
 
 #include <algorithm>
-#include <cmath>
 #include <mutex>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -16,7 +16,7 @@
 namespace prefix {
 namespace {
 
-constexpr int32_t kTokens = 32;
+constexpr int32_t kTokens = 16;
 
 // Sees whether a load rounds a matrix itself.
 class Rounds final : public LoadObserver {
@@ -41,41 +41,49 @@ bool rounds(const ModelFiles& files, const ops::NumericTypes& types) {
   return rounds.any();
 }
 
-// The rows that each matrix is multiplied with, added up.
-class Sums final : public LoadObserver, public ops::InputObserver {
+// The rows that each matrix is multiplied with.
+class Rows final : public LoadObserver, public ops::InputObserver {
  public:
   void matrix(const std::string& name, ops::PackedWeights& packed,
               const std::vector<const Tensor*>&) override {
-    by_signs_[packed.signs] = {name, std::vector<int64_t>(static_cast<size_t>(packed.k))};
+    by_signs_[packed.signs].name = name;
   }
   void used(const std::set<std::string>&) override {}
 
   // Panels of a matrix have its signs.
   void row(const ops::PackedWeights& w, const int8_t* numbers, float scale) override {
     if (!(scale > 0)) return;
-    // Far more of a number than a row has, and far from the limit of a sum.
-    constexpr float kMost = 1024;
-    constexpr double kUnits = 0x1p30;
-    const int64_t units = std::llround(kUnits * double{std::min(scale, kMost)});
     const std::lock_guard lock(mutex_);
-    std::vector<int64_t>& sum = by_signs_.at(w.signs).sum;
-    for (size_t k = 0; k < sum.size(); ++k) sum[k] += units * numbers[k];
+    by_signs_.at(w.signs).rows.push_back({scale, {numbers, numbers + w.k}});
   }
 
-  InputMeans means() const {
-    InputMeans means;
-    for (const auto& [signs, one] : by_signs_)
-      means.emplace(one.name, std::vector<float>(one.sum.begin(), one.sum.end()));
-    return means;
+  // In an order of their own: they came in that of threads.
+  Calibration take() {
+    Calibration calibration;
+    for (auto& [signs, matrix] : by_signs_) {
+      std::ranges::sort(matrix.rows, [](const Row& a, const Row& b) {
+        return std::tie(a.scale, a.numbers) > std::tie(b.scale, b.numbers);
+      });
+      ops::CalibrationRows& out = calibration[matrix.name];
+      for (const Row& row : matrix.rows) {
+        out.scales.push_back(row.scale);
+        out.numbers.insert(out.numbers.end(), row.numbers.begin(), row.numbers.end());
+      }
+    }
+    return calibration;
   }
 
  private:
-  struct Sum {
+  struct Row {
+    float scale;
+    std::vector<int8_t> numbers;
+  };
+  struct Matrix {
     std::string name;
-    std::vector<int64_t> sum;  // [k]
+    std::vector<Row> rows;
   };
   std::mutex mutex_;
-  std::unordered_map<const float*, Sum> by_signs_;
+  std::unordered_map<const float*, Matrix> by_signs_;
 };
 
 RequestSpec some_tokens(const ModelConfig& config, int32_t count) {
@@ -83,8 +91,10 @@ RequestSpec some_tokens(const ModelConfig& config, int32_t count) {
   const bool scores = !config.bidirectional && config.missing_output.empty();
   spec.task = scores ? Task::kLogprobs : Task::kEmbed;
   spec.dense = false;
+  constexpr int64_t kHalvings = 8;
   for (int64_t i = 0; i < count; ++i)
-    spec.tokens.push_back(static_cast<int32_t>((2 * i + 1) * config.vocab_size / (2 * count)));
+    spec.tokens.push_back(
+        static_cast<int32_t>((2 * i + 1) * config.vocab_size / (2 * count) >> i % kHalvings));
   return spec;
 }
 
@@ -112,20 +122,20 @@ void run(Model& model, int32_t threads, int32_t count) {
 
 }  // namespace
 
-InputMeans input_means(const ModelFiles& files, const ops::DeviceOptions& options,
-                       const Model::Progress& progress) {
+Calibration calibrate(const ModelFiles& files, const ops::DeviceOptions& options,
+                      const Model::Progress& progress) {
   if (!rounds(files, options.types)) return {};
-  Sums sums;
+  Rows rows;
   ops::DeviceOptions own = options;
   own.types = ops::kBf16Types;
   own.types.int8 = options.types.int8;
   own.types.kv = ops::KvType::kInt8;
-  own.observer = &sums;
+  own.observer = &rows;
   const std::unique_ptr<ops::Device> device = ops::make_device(own);
   const int32_t count = std::min(kTokens, files.config.max_positions);
-  Model model(files, *device, count, progress, {.observer = &sums});
+  Model model(files, *device, count, progress, {.observer = &rows});
   run(model, own.threads ? own.threads->count() : 1, count);
-  return sums.means();
+  return rows.take();
 }
 
 }  // namespace prefix

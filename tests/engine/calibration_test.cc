@@ -1,6 +1,6 @@
-// By what inputs are on average compute=int8 rounds weights: of each matrix there is one, and it has the
-// same bits wherever it was computed.
-#include "engine/input_means.h"
+// The inputs by which compute=int8 rounds weights: of each matrix there are some, and they have the same
+// bits wherever they were computed.
+#include "engine/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@
 #include "engine/engine_support.h"
 #include "model/architecture.h"
 #include "model/weights.h"
+#include "ops/cpu/rows_kernels.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
 #include "support/temp_folder.h"
@@ -34,10 +35,6 @@ ops::DeviceOptions whole(std::string isa = "auto", int threads = 1) {
   return options;
 }
 
-InputMeans means_of(const std::string& path, const ops::DeviceOptions& options) {
-  return input_means(open_model(path), options, nullptr);
-}
-
 // The names and inputs of the matrices that a load would round.
 class Matrices final : public LoadObserver {
  public:
@@ -49,20 +46,21 @@ class Matrices final : public LoadObserver {
   std::map<std::string, size_t> k;
 };
 
-class InputMeansOf : public testing::TestWithParam<std::string> {};
+class CalibrationOf : public testing::TestWithParam<std::string> {};
 
-TEST_P(InputMeansOf, EachMatrixAreThereAndTheSameEverywhere) {
+TEST_P(CalibrationOf, EachMatrixIsThereAndTheSameEverywhere) {
   const ModelFiles files = open_model(model_path(GetParam()));
   Matrices matrices;
   weight_shapes(files, find_architecture(files.config.architecture), whole().types, &matrices);
-  const InputMeans means = input_means(files, whole(), nullptr);
-  ASSERT_EQ(means.size(), matrices.k.size());
+  const Calibration calibration = calibrate(files, whole(), nullptr);
+  ASSERT_EQ(calibration.size(), matrices.k.size());
   size_t expert_matrices = 0, unused = 0;
   for (const auto& [name, k] : matrices.k) {
-    ASSERT_TRUE(means.contains(name)) << name;
-    const std::vector<float>& mean = means.find(name)->second;
-    EXPECT_EQ(mean.size(), k) << name;
-    const bool seen = std::ranges::any_of(mean, [](float m) { return m != 0; });
+    ASSERT_TRUE(calibration.contains(name)) << name;
+    const ops::CalibrationRows& rows = calibration.find(name)->second;
+    EXPECT_EQ(rows.numbers.size(), k * rows.scales.size()) << name;
+    EXPECT_LE(rows.scales.size(), size_t{ops::kCalibrationRows}) << name;
+    const bool seen = !rows.scales.empty();
     if (name.find(".experts.") != name.npos) {  // few tokens need not meet all of them
       ++expert_matrices;
       unused += !seen;
@@ -73,19 +71,20 @@ TEST_P(InputMeansOf, EachMatrixAreThereAndTheSameEverywhere) {
     }
   }
   EXPECT_TRUE(unused < expert_matrices || expert_matrices == 0);
-  EXPECT_EQ(input_means(files, whole("auto", 3), nullptr), means);
+  EXPECT_EQ(calibrate(files, whole("auto", 3), nullptr), calibration);
   for (const ops::IsaLevel& level : ops::cpu_isa_levels())
     if (level.available) {
-      EXPECT_EQ(input_means(files, whole(std::string(level.name)), nullptr), means) << level.name;
+      EXPECT_EQ(calibrate(files, whole(std::string(level.name)), nullptr), calibration)
+          << level.name;
     }
   // Nor does what else an engine is opened with matter.
   ops::DeviceOptions other = whole();
   other.types = ops::kF32Types;
   other.types.int8 = ops::kInt8All;
-  EXPECT_EQ(input_means(files, other, nullptr), means);
+  EXPECT_EQ(calibrate(files, other, nullptr), calibration);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, InputMeansOf,
+INSTANTIATE_TEST_SUITE_P(Models, CalibrationOf,
                          testing::Values("llama-base", "qwen3-moe-base", "granite-h-experts",
                                          "gemma-body", "gemma3-embedding", "gemma-base.gguf"),
                          [](const auto& model) {
@@ -95,10 +94,10 @@ INSTANTIATE_TEST_SUITE_P(Models, InputMeansOf,
                            return name;
                          });
 
-TEST(InputMeansTest, AreNotLookedForWhereNothingIsRounded) {
+TEST(CalibrationTest, IsNotLookedForWhereNothingIsRounded) {
   const std::string path = model_path("llama-base");
   const auto never = [](double) -> bool { throw std::logic_error("a model was loaded"); };
-  EXPECT_TRUE(input_means(open_model(path), {}, never).empty());
+  EXPECT_TRUE(calibrate(open_model(path), {}, never).empty());
   const TempFolder folder;
   const std::string packed = folder / "packed";
   Options options = make_options({{"compute", "int8"}, {"compute_keep", "head"}});
@@ -106,11 +105,12 @@ TEST(InputMeansTest, AreNotLookedForWhereNothingIsRounded) {
   Engine::create(path, options, nullptr);
   ops::DeviceOptions kept = whole();
   kept.types.int8 &= ~ops::int8_bit(ops::MatrixKind::kHead);
-  EXPECT_TRUE(input_means(open_model(packed), kept, never).empty());
-  EXPECT_FALSE(means_of(packed, whole()).empty());  // the head is left to be rounded
+  EXPECT_TRUE(calibrate(open_model(packed), kept, never).empty());
+  EXPECT_FALSE(
+      calibrate(open_model(packed), whole(), nullptr).empty());  // the head is left to be rounded
 }
 
-TEST(InputMeansTest, ProgressOfBothLoadsGoesUpOnceAndEndsEither) {
+TEST(CalibrationTest, ProgressOfBothLoadsGoesUpOnceAndEndsEither) {
   Options options = make_options({{"compute", "int8"}});
   std::vector<double> seen;
   Engine::create(model_path("llama-base"), options, [&](double done) {

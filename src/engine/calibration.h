@@ -1,0 +1,23 @@
+// The inputs of a model's matrices, by which compute=int8 rounds their weights
+// (ops/cpu/calibrated_rounding.h).
+//
+//   files ── load, rounded to the nearest ──> Model ── 16 tokens ──> the rows that each matrix meets
+//     │                                                                            │
+//     └───── load of the engine, or into a packed model <──────── Calibration ─────┘
+//
+// The tokens are spread over the vocabulary, more of them where it begins, as frequent ones do, and mean
+// nothing: what inputs have in common is what all tokens share. All of it is computed as with kv=int8, so
+// the bits are the same at every level and with any number of threads.
+#pragma once
+
+#include "model/model.h"
+#include "ops/devices.h"
+
+namespace prefix {
+
+// Empty where no matrix would be rounded, by options.types, or none of it is not in whole numbers
+// already. In memory meanwhile: the model as options.types has it. Throws as Model does.
+Calibration calibrate(const ModelFiles& files, const ops::DeviceOptions& options,
+                      const Model::Progress& progress);
+
+}  // namespace prefix
