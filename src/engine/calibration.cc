@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/page.h"
+#include "base/status.h"
 #include "cache/kv_memory.h"
 #include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
@@ -113,7 +114,8 @@ void run(Model& model, int32_t threads, int32_t count) {
   Scheduler scheduler(model, kv, pages, tree, options, nullptr);
   // One that fails, because its numbers are not finite, has shown what it could.
   scheduler.enqueue(std::make_shared<Job>(std::vector{some_tokens(model.config(), count)}));
-  while (!scheduler.idle()) {
+  for (int steps = 0; !scheduler.idle(); ++steps) {
+    PREFIX_CHECK(steps < kTokens);  // there is memory for all of it at once
     scheduler.plan();
     scheduler.execute();
     scheduler.complete();

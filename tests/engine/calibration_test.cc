@@ -121,6 +121,13 @@ TEST(CalibrationTest, ProgressOfBothLoadsGoesUpOnceAndEndsEither) {
   EXPECT_GT(std::ranges::count_if(seen, [](double done) { return done < 0.5; }), 2);
   EXPECT_GT(std::ranges::count_if(seen, [](double done) { return done > 0.5; }), 2);
   EXPECT_EQ(seen.back(), 1);
+  std::vector<double> plain;
+  Engine::create(model_path("llama-base"), make_options({}), [&](double done) {
+    plain.push_back(done);
+    return true;
+  });
+  EXPECT_TRUE(std::ranges::is_sorted(plain));
+  EXPECT_LT(plain.front(), 0.5);
   for (const double end : {0.2, 0.8})
     expect_error(Code::kCancelled, {"ended"}, [&] {
       Engine::create(model_path("llama-base"), options, [&](double done) { return done < end; });
