@@ -15,8 +15,8 @@
 
 namespace prefix {
 
-// Empty where no matrix would be rounded, by options.types, or none of it is not in whole numbers
-// already. In memory meanwhile: the model as options.types has it. Throws as Model does.
+// Empty where the load rounds no matrix, because options.types has none in whole numbers or the files
+// have them so already. In memory meanwhile: the model as options.types has it. Throws as Model does.
 Calibration calibrate(const ModelFiles& files, const ops::DeviceOptions& options,
                       const Model::Progress& progress);
 

@@ -26,7 +26,8 @@ class PackedModel;
 
 class MatrixPacker {
  public:
-  // device: null for shapes only. Throws kInvalidArgument when the files have matrices in whole numbers that `types` wants otherwise.
+  // device: null for shapes only. Throws kInvalidArgument when the files have matrices in whole numbers
+  // that `types` wants otherwise.
   MatrixPacker(const ModelFiles& files, ops::Device* device, const ops::NumericTypes& types,
                const LoadExtras& extras);
 

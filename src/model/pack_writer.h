@@ -14,9 +14,9 @@
 namespace prefix {
 
 // A directory `path`, or for a model that is a GGUF file such a file. The device packs; its types say
-// which matrices; calibration: LoadExtras. Throws kInvalidArgument when there is something at the path, when there are no
-// matrices to pack and when they are packed already; kUnsupportedModel for numbers that are not
-// finite, kIo, and as load_weights() does. Nothing is left at the path when it throws.
+// which matrices; calibration: LoadExtras. Throws kInvalidArgument when there is something at the path,
+// when there are no matrices to pack and when they are packed already; kUnsupportedModel for numbers that
+// are not finite, kIo, and as load_weights() does. Nothing is left at the path when it throws.
 void write_packed(const ModelSource& source, const ModelFiles& files, ops::Device& device,
                   const std::string& path, const Model::Progress& progress,
                   const Calibration& calibration);
