@@ -95,7 +95,7 @@ def packed(matrix: str = "layers.0.down", shape: tuple = (2, 16, 128), scale: fl
     """Of 40 columns of 8 numbers, padded to 64."""
     panels, scales = shape[0] * shape[1] * shape[2], 64
     header = {
-        "__metadata__": {"prefix.int8": dump({"version": 1, "shapes": {"down.weight": [40, 8]}}).decode()},
+        "__metadata__": {"prefix.int8": dump({"version": 2, "shapes": {"down.weight": [40, 8]}}).decode()},
         f"int8.{matrix}.panels": tensor("U8", list(shape), 0, panels),
         f"int8.{matrix}.scales": tensor("F32", [scales], panels, panels + 4 * scales),
         "norm.weight": tensor("BF16", [8], panels + 4 * scales, panels + 4 * scales + 16),
