@@ -191,6 +191,20 @@ TEST(CalibratedRounding, StaysInRangeWhateverTheInputs) {
   }
 }
 
+// Numbers at the end of the range are to make up for what the first one errs, and cannot.
+TEST(CalibratedRounding, StopsAtTheEndOfTheRange) {
+  constexpr int64_t k = 16;
+  CalibrationRows inputs{std::vector<int8_t>(size_t{k}, 5), {1}};
+  inputs.numbers[0] = 127;
+  std::vector<int8_t> whole(size_t{k}, 127);
+  std::vector<float> rest(size_t{k}, 0.0f);
+  whole[0] = 100;
+  rest[0] = 0.5f;
+  const std::vector<int8_t> before = whole;
+  CalibratedRounding(&inputs, k).round(table().rows, 1, whole.data(), k, rest.data());
+  EXPECT_EQ(whole, before);
+}
+
 // More inputs than it goes by change nothing.
 TEST(CalibratedRounding, GoesByTheFirstInputs) {
   Inputs many(kCalibrationRows + 3, 96, 9);
