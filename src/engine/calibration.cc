@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
-#include <tuple>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -55,34 +55,46 @@ class Rows final : public LoadObserver, public ops::InputObserver {
   void row(const ops::PackedWeights& w, const int8_t* numbers, float scale) override {
     if (!(scale > 0)) return;
     const std::lock_guard lock(mutex_);
-    by_signs_.at(w.signs).rows.push_back({scale, {numbers, numbers + w.k}});
+    ops::CalibrationRows& rows = by_signs_.at(w.signs).rows;
+    if (rows.scales.empty()) rows.numbers.reserve(static_cast<size_t>(kTokens * w.k));
+    rows.scales.push_back(scale);
+    rows.numbers.insert(rows.numbers.end(), numbers, numbers + w.k);
   }
 
-  // In an order of their own: they came in that of threads.
   Calibration take() {
     Calibration calibration;
     for (auto& [signs, matrix] : by_signs_) {
-      std::ranges::sort(matrix.rows, [](const Row& a, const Row& b) {
-        return std::tie(a.scale, a.numbers) > std::tie(b.scale, b.numbers);
-      });
-      ops::CalibrationRows& out = calibration[matrix.name];
-      for (const Row& row : matrix.rows) {
-        out.scales.push_back(row.scale);
-        out.numbers.insert(out.numbers.end(), row.numbers.begin(), row.numbers.end());
-      }
+      calibration[matrix.name] = in_order(matrix.rows);
+      matrix.rows = {};
     }
     return calibration;
   }
 
  private:
-  struct Row {
-    float scale;
-    std::vector<int8_t> numbers;
-  };
   struct Matrix {
     std::string name;
-    std::vector<Row> rows;
+    ops::CalibrationRows rows;
   };
+
+  // An order of their own: they came in that of threads.
+  static ops::CalibrationRows in_order(const ops::CalibrationRows& rows) {
+    const size_t count = rows.scales.size(), k = count == 0 ? 0 : rows.numbers.size() / count;
+    std::vector<std::pair<float, std::span<const int8_t>>> all;
+    for (size_t r = 0; r < count; ++r)
+      all.push_back({rows.scales[r], std::span(rows.numbers).subspan(r * k, k)});
+    std::ranges::sort(all, [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first
+                                : std::ranges::lexicographical_compare(b.second, a.second);
+    });
+    ops::CalibrationRows out;
+    out.numbers.reserve(rows.numbers.size());
+    for (const auto& [scale, numbers] : all) {
+      out.scales.push_back(scale);
+      out.numbers.insert(out.numbers.end(), numbers.begin(), numbers.end());
+    }
+    return out;
+  }
+
   std::mutex mutex_;
   std::unordered_map<const float*, Matrix> by_signs_;
 };
