@@ -17,7 +17,7 @@
 namespace prefix {
 namespace {
 
-constexpr int32_t kTokens = 16;
+constexpr auto kTokens = static_cast<int32_t>(ops::kCalibrationRows);
 
 // Sees whether a load rounds a matrix itself.
 class Rounds final : public LoadObserver {

@@ -8,6 +8,9 @@
 
 namespace prefix::ops {
 
+// That rounding goes by, at most.
+inline constexpr int64_t kCalibrationRows = 16;
+
 // A few rows of inputs, rotated: row r is numbers[r * k ...] times scales[r].
 struct CalibrationRows {
   std::vector<int8_t> numbers;

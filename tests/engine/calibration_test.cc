@@ -11,7 +11,6 @@
 #include "engine/engine_support.h"
 #include "model/architecture.h"
 #include "model/weights.h"
-#include "ops/cpu/rows_kernels.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
 #include "support/temp_folder.h"

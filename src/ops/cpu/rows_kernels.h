@@ -45,10 +45,7 @@ struct QuantisedRow {
   int32_t rest_sum = 0;
 };
 
-// Inputs that CalibratedRounding goes by, at most.
-inline constexpr int64_t kCalibrationRows = 16;
-
-// Its step: a few columns of the rows of a panel, turned so that these stand side by side.
+// The step of CalibratedRounding: a few columns of the rows of a panel, turned so that these stand side by side.
 struct RoundColumnsArgs {
   int64_t tokens = 0, columns = 0;
   const float* inputs = nullptr;  // [columns][tokens]
