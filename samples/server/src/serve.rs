@@ -17,6 +17,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -25,6 +26,8 @@ use crate::stalled::Stalled;
 
 /// How long the port stays open after the signal at least, for those who do not know yet.
 const LEAD: Duration = Duration::from_millis(500);
+/// Connections that Linux keeps until they are accepted, where it is not told otherwise.
+const QUEUE: usize = 4096;
 /// How long answers that are there may take to be read at the end.
 const GOODBYE: Duration = Duration::from_secs(5);
 
@@ -54,7 +57,7 @@ pub async fn serve(
         }
     }
     app.gate.end();
-    accept_rest(listener, &places, &router, &app, &connections);
+    accept_rest(listener, &router, &app, &connections);
     // What was accepted in the last moment is on its way through its connection.
     tokio::time::sleep(LEAD.min(app.config.drain) / 4).await;
     let _ = tokio::time::timeout(GOODBYE, connections.shutdown()).await;
@@ -70,17 +73,17 @@ async fn accept(
     // Beyond the limit connections wait where the system keeps them.
     while let Ok(place) = places.clone().acquire_owned().await {
         match listener.accept().await {
-            Ok((stream, _)) => open(stream, place, router, app, connections),
+            Ok((stream, _)) => open(stream, Some(place), router, app, connections),
             // Out of file descriptors, or a client that has gone: others may do better.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }
 }
 
-/// Who is in the system's queue has connected, and may have asked: closed with the port, they would get no answer.
+/// Who is in the system's queue has connected, and may have asked: closed with the port, they would get no answer. So they
+/// need no place, of which there may be none.
 fn accept_rest(
     listener: TcpListener,
-    places: &Arc<Semaphore>,
     router: &Router,
     app: &Shared,
     connections: &GracefulShutdown,
@@ -88,14 +91,16 @@ fn accept_rest(
     let Ok(listener) = listener.into_std() else {
         return;
     };
-    // It does not block, and says when there is nobody.
-    while let Ok((stream, _)) = listener.accept() {
-        let Ok(place) = places.clone().try_acquire_owned() else {
+    // Between the last look into the queue and its end one may come, then, not a crowd.
+    let _ = SockRef::from(&listener).listen(0);
+    // It does not block, and says when there is nobody. Others may come all the time.
+    for _ in 0..QUEUE {
+        let Ok((stream, _)) = listener.accept() else {
             return;
         };
         if stream.set_nonblocking(true).is_ok() {
             if let Ok(stream) = TcpStream::from_std(stream) {
-                open(stream, place, router, app, connections);
+                open(stream, None, router, app, connections);
             }
         }
     }
@@ -103,7 +108,7 @@ fn accept_rest(
 
 fn open(
     stream: TcpStream,
-    place: OwnedSemaphorePermit,
+    place: Option<OwnedSemaphorePermit>,
     router: &Router,
     app: &Shared,
     connections: &GracefulShutdown,

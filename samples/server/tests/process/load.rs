@@ -7,6 +7,7 @@
 //!   cargo test --release --test process load -- --nocapture
 //! ```
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::net::SocketAddr;
@@ -46,6 +47,11 @@ struct World {
     /// The answer that a body got first: it must get the same bits whenever it is asked.
     known: Mutex<HashMap<String, Value>>,
     sent: AtomicU64,
+}
+
+thread_local! {
+    /// Whether the signal was on its way when this thread's connection was there.
+    static LATE: Cell<bool> = const { Cell::new(false) };
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -92,8 +98,14 @@ impl World {
         connection.answer()
     }
 
+    fn open(&self) -> Result<Connection, Lost> {
+        let connection = Connection::open(self.address);
+        LATE.set(self.stopping.load(Ordering::SeqCst));
+        connection
+    }
+
     fn send(&self, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Result<Connection, Lost> {
-        let mut connection = Connection::open(self.address)?;
+        let mut connection = self.open()?;
         connection.send(&request("POST", path, headers, body))?;
         self.sent.fetch_add(1, Ordering::Relaxed);
         Ok(connection)
@@ -120,7 +132,6 @@ impl World {
 
     /// One question, and whether what came of it is right. False when the service is gone.
     fn ask(&self, (kind, ask, codes): (&'static str, Ask, &[u16]), number: usize) -> bool {
-        let before = self.stopping.load(Ordering::SeqCst);
         let outcome = ask(self, number);
         let after = self.stopping.load(Ordering::SeqCst);
         let right = match &outcome {
@@ -130,8 +141,8 @@ impl World {
                 let full = answer.code == 429 && answer.head.contains("retry-after");
                 codes.contains(&answer.code) || full || (after && answer.code == 503)
             }
-            // Nobody is there any more, or was when the connection came: it asked after the signal.
-            Err(Lost::Refused | Lost::Nothing) => before,
+            // Nobody is there any more, or was when the connection came.
+            Err(Lost::Refused | Lost::Nothing) => LATE.get(),
             Err(Lost::Cut(_)) => false,
         };
         let name = match &outcome {
@@ -216,7 +227,7 @@ fn go_in_body(world: &World, number: usize) -> Result<Answer, Lost> {
         &[],
         text(number, 4, false).to_string().as_bytes(),
     );
-    let mut connection = Connection::open(world.address)?;
+    let mut connection = world.open()?;
     connection.send(&bytes[..bytes.len() - 10])?;
     Err(Lost::Nothing)
 }
@@ -314,7 +325,7 @@ fn behind_each_other(world: &World, number: usize) -> Result<Answer, Lost> {
         &[],
         text(number, 3, false).to_string().as_bytes(),
     );
-    let mut connection = Connection::open(world.address)?;
+    let mut connection = world.open()?;
     connection.send(&[&one[..], &one].concat())?;
     world.sent.fetch_add(1, Ordering::Relaxed);
     let first = connection.answer()?;
@@ -469,6 +480,20 @@ fn a_signal_under_load_loses_no_answer() {
         // Whoever connects between the last look into the queue and its end is the system's to refuse.
         assert!(of("closed") <= 5, "{tally:?}");
     }
+}
+
+/// It waits where the system keeps it: after the signal there is no place for it either, but an answer.
+#[test]
+fn a_connection_beyond_the_limit_has_an_answer_after_the_signal() {
+    let program = Program::start(&["--option", "cache_bytes=96M", "--max-connections", "1"]);
+    let mut first = Connection::open(program.address).unwrap();
+    first.send(&request("GET", "/health", &[], b"")).unwrap();
+    assert_eq!(first.answer().unwrap().code, 200);
+    let mut second = Connection::open(program.address).unwrap();
+    second.send(&request("GET", "/health", &[], b"")).unwrap();
+    program.signal("TERM");
+    assert_eq!(second.answer().unwrap().code, 503);
+    assert!(program.wait().success());
 }
 
 /// It is out of the house, and on its way: more than the system keeps for who has not read it yet.
