@@ -26,7 +26,7 @@ class LoadObserver {
   virtual void used(const std::set<std::string>& tensors) = 0;
 };
 
-// Inputs of matrices (Device::pack_int8()), by the names of packed_matrix_name(); of some there are none.
+// Inputs of matrices (Device::pack_sources()), by the names of packed_matrix_name(); of some there are none.
 using Calibration = std::map<std::string, ops::CalibrationRows, std::less<>>;
 
 struct LoadExtras {

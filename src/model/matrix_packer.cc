@@ -43,10 +43,10 @@ ops::WeightFormat MatrixPacker::format(ops::MatrixKind kind, int64_t k) const {
 }
 
 ops::PackedWeights MatrixPacker::pack(const ops::PackedWeights& shape, int64_t n,
-                                      std::span<const ops::WeightSource* const> sources) {
+                                      std::span<const ops::WeightSource* const> sources,
+                                      const ops::CalibrationRows* calibration) {
   if (!device_) return shape;
-  if (sources.size() == 1) return device_->pack(shape.format, n, shape.k, *sources[0]);
-  return device_->pack_gated(shape.format, n, shape.k, *sources[0], *sources[1]);
+  return device_->pack_sources(shape.format, n, shape.k, sources, calibration);
 }
 
 ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& place,
@@ -64,12 +64,12 @@ ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& p
   if (loaded) {
     packed = packed_->load(name, shape, device_);
     loaded_.insert(name);
-  } else if (device_) {
+  } else {
     const ops::CalibrationRows* rows = nullptr;
     if (extras_.calibration)
       if (const auto found = extras_.calibration->find(name); found != extras_.calibration->end())
         rows = &found->second;
-    packed = device_->pack_int8(sources, n, shape.k, rows);
+    packed = pack(shape, n, sources, rows);
   }
   try {
     if (extras_.observer) extras_.observer->matrix(name, packed, tensors);

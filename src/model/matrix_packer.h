@@ -51,9 +51,10 @@ class MatrixPacker {
   // Of this shape, from rows of one source or two: MatrixPacker::gated().
   ops::PackedWeights make(ops::MatrixKind kind, const std::string& place,
                           const ops::PackedWeights& shape, int64_t n,
-                          std::span<const TensorMatrix* const> sources);
+                          std::span<const TensorMatrix* const> matrices);
   ops::PackedWeights pack(const ops::PackedWeights& shape, int64_t n,
-                          std::span<const ops::WeightSource* const> sources);
+                          std::span<const ops::WeightSource* const> sources,
+                          const ops::CalibrationRows* calibration = nullptr);
 
   const std::shared_ptr<const PackedModel> packed_;  // null: none
   std::set<std::string> loaded_;                     // of its matrices

@@ -29,11 +29,6 @@ void Device::release_host(std::byte* data, size_t) {
   ::operator delete(data, std::align_val_t{64});
 }
 
-PackedWeights Device::pack_int8(std::span<const WeightSource* const>, int64_t, int64_t,
-                                const CalibrationRows*) {
-  fail(Code::kInternal, "device \"", name(), "\" has no matrices in whole numbers");
-}
-
 void Device::over_blocks(int64_t, const std::function<void(const RowBlock&)>&) {
   fail(Code::kInternal, "device \"", name(), "\" has no blocks of rows");
 }

@@ -112,17 +112,21 @@ class Device {
   virtual std::unique_ptr<Step> begin_step(const StepArrays& arrays) = 0;
 
   // Packs W[n, k] row by row, on all threads: types().weights, or int8 or blocks on the CPU (blocks
-  // where PackedWeights::of_blocks() can). The matrix lives until release(data, bytes()).
-  virtual PackedWeights pack(WeightFormat format, int64_t n, int64_t k,
-                             const WeightSource& rows) = 0;
-  // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.
-  virtual PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k,
-                                   const WeightSource& gate, const WeightSource& up) = 0;
-
-  // As pack() of one source in int8, or pack_gated() of two, on the CPU only. Products with inputs like
-  // those of `calibration` lose least then; null: numbers are rounded to the nearest.
-  virtual PackedWeights pack_int8(std::span<const WeightSource* const> sources, int64_t n,
-                                  int64_t k, const CalibrationRows* calibration);
+  // where PackedWeights::of_blocks() can). Of two sources, gate and up, for linear_gated(): panel 2j = gate
+  // columns 32j.., 2j+1 = up. Int8 loses least in products with inputs like those of `calibration`; null:
+  // numbers are rounded to the nearest. The matrix lives until release(data, bytes()).
+  virtual PackedWeights pack_sources(WeightFormat format, int64_t n, int64_t k,
+                                     std::span<const WeightSource* const> sources,
+                                     const CalibrationRows* calibration = nullptr) = 0;
+  PackedWeights pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
+    const WeightSource* const sources[] = {&rows};
+    return pack_sources(format, n, k, sources);
+  }
+  PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k, const WeightSource& gate,
+                           const WeightSource& up) {
+    const WeightSource* const sources[] = {&gate, &up};
+    return pack_sources(format, n, k, sources);
+  }
 
   // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
   virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,

@@ -102,9 +102,11 @@ int64_t CpuDevice::free_bytes() const { return resources().available_bytes; }
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 
-PackedWeights CpuDevice::pack_from(WeightFormat format,
-                                   std::span<const WeightSource* const> sources, int64_t n,
-                                   int64_t k, const CalibrationRows* calibration) {
+PackedWeights CpuDevice::pack_sources(WeightFormat format, int64_t n, int64_t k,
+                                      std::span<const WeightSource* const> sources,
+                                      const CalibrationRows* calibration) {
+  PREFIX_CHECK(calibration == nullptr ||
+               calibration->numbers.size() == calibration->scales.size() * static_cast<size_t>(k));
   PackedWeights shape = format == WeightFormat::kBlocks ? PackedWeights::of_blocks(sources, n, k)
                         : sources.size() == 1           ? PackedWeights::of_shape(format, n, k)
                                               : PackedWeights::of_gated_shape(format, n, k);
@@ -118,24 +120,6 @@ PackedWeights CpuDevice::pack_from(WeightFormat format,
     throw;
   }
   return shape;
-}
-
-PackedWeights CpuDevice::pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
-  const std::array<const WeightSource*, 1> sources = {&rows};
-  return pack_from(format, sources, n, k);
-}
-
-PackedWeights CpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
-                                    const WeightSource& gate, const WeightSource& up) {
-  const std::array<const WeightSource*, 2> sources = {&gate, &up};
-  return pack_from(format, sources, n, k);
-}
-
-PackedWeights CpuDevice::pack_int8(std::span<const WeightSource* const> sources, int64_t n,
-                                   int64_t k, const CalibrationRows* calibration) {
-  PREFIX_CHECK(calibration == nullptr ||
-               calibration->numbers.size() == calibration->scales.size() * static_cast<size_t>(k));
-  return pack_from(WeightFormat::kInt8, sources, n, k, calibration);
 }
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,

@@ -62,11 +62,9 @@ class CpuDevice final : public Device {
   int64_t free_bytes() const override;
   std::unique_ptr<Step> begin_step(const StepArrays& arrays) override;
 
-  PackedWeights pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) override;
-  PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k, const WeightSource& gate,
-                           const WeightSource& up) override;
-  PackedWeights pack_int8(std::span<const WeightSource* const> sources, int64_t n, int64_t k,
-                          const CalibrationRows* calibration) override;
+  PackedWeights pack_sources(WeightFormat format, int64_t n, int64_t k,
+                             std::span<const WeightSource* const> sources,
+                             const CalibrationRows* calibration) override;
 
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
                 ActivationBuffer out) override;
@@ -101,8 +99,6 @@ class CpuDevice final : public Device {
 
  private:
   void multiply_thin(const LowRankArgs& adapted, ActivationBuffer x);
-  PackedWeights pack_from(WeightFormat format, std::span<const WeightSource* const> sources,
-                          int64_t n, int64_t k, const CalibrationRows* calibration = nullptr);
 
   Isa isa_;
   std::shared_ptr<Threads> threads_;

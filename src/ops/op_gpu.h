@@ -48,9 +48,9 @@ class GpuDevice final : public Device {
   // How often a kernel was asked for, replayed or not.
   int64_t launches(gpu::Kernel kernel) const { return context_.runtime->launches(kernel); }
 
-  PackedWeights pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) override;
-  PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k, const WeightSource& gate,
-                           const WeightSource& up) override;
+  PackedWeights pack_sources(WeightFormat format, int64_t n, int64_t k,
+                             std::span<const WeightSource* const> sources,
+                             const CalibrationRows* calibration) override;
 
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
                 ActivationBuffer out) override;
@@ -83,8 +83,6 @@ class GpuDevice final : public Device {
 
  private:
   void gemm(const gpu::GemmArgs& args);
-  PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
-                          int64_t n);
 
   gpu::Context context_;
   gpu::GpuSizes sizes_;

@@ -18,19 +18,13 @@ namespace prefix::fuzz {
 class PackingDevice final : public StillDevice {
  public:
   ops::NumericTypes types() const override { return {.weights = ops::WeightFormat::kF32}; }
-  ops::PackedWeights pack(ops::WeightFormat format, int64_t n, int64_t k,
-                          const ops::WeightSource& source) override {
-    ops::PackedWeights packed = ops::PackedWeights::of_shape(format, n, k);
-    read(source, n, k);
-    packed.data = allocate(packed.bytes());
-    return packed;
-  }
-  ops::PackedWeights pack_gated(ops::WeightFormat format, int64_t n, int64_t k,
-                                const ops::WeightSource& gate,
-                                const ops::WeightSource& up) override {
-    ops::PackedWeights packed = ops::PackedWeights::of_gated_shape(format, n, k);
-    read(gate, n, k);
-    read(up, n, k);
+  ops::PackedWeights pack_sources(ops::WeightFormat format, int64_t n, int64_t k,
+                                  std::span<const ops::WeightSource* const> sources,
+                                  const ops::CalibrationRows*) override {
+    ops::PackedWeights packed = sources.size() == 1
+                                    ? ops::PackedWeights::of_shape(format, n, k)
+                                    : ops::PackedWeights::of_gated_shape(format, n, k);
+    for (const ops::WeightSource* source : sources) read(*source, n, k);
     packed.data = allocate(packed.bytes());
     return packed;
   }

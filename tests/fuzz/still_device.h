@@ -35,11 +35,9 @@ class StillDevice : public ops::Device {
   int64_t free_bytes() const override { return 0; }
   std::unique_ptr<ops::Step> begin_step(const ops::StepArrays&) override { std::abort(); }
 
-  ops::PackedWeights pack(ops::WeightFormat, int64_t, int64_t, const ops::WeightSource&) override {
-    std::abort();
-  }
-  ops::PackedWeights pack_gated(ops::WeightFormat, int64_t, int64_t, const ops::WeightSource&,
-                                const ops::WeightSource&) override {
+  ops::PackedWeights pack_sources(ops::WeightFormat, int64_t, int64_t,
+                                  std::span<const ops::WeightSource* const>,
+                                  const ops::CalibrationRows*) override {
     std::abort();
   }
   void rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t,

@@ -231,7 +231,8 @@ TEST_P(Int8Test, CalibratedPanelsAreTheSameAtEveryLevel) {
     const FloatRows of_gate(gate, k), of_up(up, k);
     const std::array<const WeightSource*, 2> both = {&of_gate, &of_up};
     const auto bytes = [&](CpuDevice& device, size_t sources, const CalibrationRows* rows) {
-      const Matrix packed(device, device.pack_int8(std::span(both).first(sources), n, k, rows));
+      const Matrix packed(device, device.pack_sources(WeightFormat::kInt8, n, k,
+                                                      std::span(both).first(sources), rows));
       return std::vector<std::byte>(packed.w.data, packed.w.data + packed.w.bytes());
     };
     for (const size_t sources : {1, 2}) {
@@ -240,7 +241,8 @@ TEST_P(Int8Test, CalibratedPanelsAreTheSameAtEveryLevel) {
       EXPECT_NE(got, bytes(*device_, sources, nullptr));
     }
     // Rows that are zero or not finite stay without numbers.
-    const Matrix gated(*device_, device_->pack_int8(both, n, k, &calibration));
+    const Matrix gated(*device_,
+                       device_->pack_sources(WeightFormat::kInt8, n, k, both, &calibration));
     for (const int64_t row : {0, 3}) {
       EXPECT_FALSE(gated.w.scales[32 + row] > 0);
       for (int64_t i = 0; i < gated.w.k_padded; ++i)

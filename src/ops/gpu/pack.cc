@@ -16,8 +16,12 @@ constexpr int64_t kPackBytes = int64_t{32} << 20;
 
 // Row-major [n rounded up to 32][k_padded]: 32 rows take as many bytes as a panel of the CPU, so
 // that PackedWeights::panel_of() is right here too. Of two sources, blocks of 32 rows take turns.
-PackedWeights GpuDevice::pack_from(PackedWeights shape,
-                                   std::span<const WeightSource* const> sources, int64_t n) {
+PackedWeights GpuDevice::pack_sources(WeightFormat format, int64_t n, int64_t k,
+                                      std::span<const WeightSource* const> sources,
+                                      const CalibrationRows*) {
+  PREFIX_CHECK(format == context_.options.types.weights);
+  PackedWeights shape = sources.size() == 1 ? PackedWeights::of_shape(format, n, k)
+                                            : PackedWeights::of_gated_shape(format, n, k);
   std::byte* const data = allocate(shape.bytes());
   const size_t row_bytes = static_cast<size_t>(shape.k_padded) * weight_bytes(shape.format);
   const auto take_turns = static_cast<int64_t>(sources.size());
@@ -47,19 +51,6 @@ PackedWeights GpuDevice::pack_from(PackedWeights shape,
   }
   shape.data = data;
   return shape;
-}
-
-PackedWeights GpuDevice::pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
-  PREFIX_CHECK(format == context_.options.types.weights);
-  const WeightSource* const sources[] = {&rows};
-  return pack_from(PackedWeights::of_shape(format, n, k), sources, n);
-}
-
-PackedWeights GpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
-                                    const WeightSource& gate, const WeightSource& up) {
-  PREFIX_CHECK(format == context_.options.types.weights);
-  const WeightSource* const sources[] = {&gate, &up};
-  return pack_from(PackedWeights::of_gated_shape(format, n, k), sources, n);
 }
 
 }  // namespace prefix::ops
