@@ -19,12 +19,17 @@ namespace {
 
 constexpr auto kTokens = static_cast<int32_t>(ops::kCalibrationRows);
 
-// Sees whether a load rounds a matrix itself.
+// By the load itself: no file has it in whole numbers.
+bool is_rounded(const std::vector<const Tensor*>& tensors) {
+  return std::ranges::none_of(tensors, [](const Tensor* t) { return PackedModel::has(*t); });
+}
+
+// Sees whether a load rounds a matrix.
 class Rounds final : public LoadObserver {
  public:
   void matrix(const std::string&, ops::PackedWeights&,
               const std::vector<const Tensor*>& tensors) override {
-    any_ |= std::ranges::none_of(tensors, [](const Tensor* t) { return PackedModel::has(*t); });
+    any_ |= is_rounded(tensors);
   }
   void used(const std::set<std::string>&) override {}
   bool any() const { return any_; }
@@ -42,12 +47,12 @@ bool rounds(const ModelFiles& files, const ops::NumericTypes& types) {
   return rounds.any();
 }
 
-// The rows that each matrix is multiplied with.
+// The rows that each matrix is multiplied with which is rounded.
 class Rows final : public LoadObserver, public ops::InputObserver {
  public:
   void matrix(const std::string& name, ops::PackedWeights& packed,
-              const std::vector<const Tensor*>&) override {
-    by_signs_[packed.signs].name = name;
+              const std::vector<const Tensor*>& tensors) override {
+    if (is_rounded(tensors)) by_signs_[packed.signs].name = name;
   }
   void used(const std::set<std::string>&) override {}
 
@@ -55,7 +60,9 @@ class Rows final : public LoadObserver, public ops::InputObserver {
   void row(const ops::PackedWeights& w, const int8_t* numbers, float scale) override {
     if (!(scale > 0)) return;
     const std::lock_guard lock(mutex_);
-    ops::CalibrationRows& rows = by_signs_.at(w.signs).rows;
+    const auto found = by_signs_.find(w.signs);
+    if (found == by_signs_.end()) return;
+    ops::CalibrationRows& rows = found->second.rows;
     if (rows.scales.empty()) rows.numbers.reserve(static_cast<size_t>(kTokens * w.k));
     rows.scales.push_back(scale);
     rows.numbers.insert(rows.numbers.end(), numbers, numbers + w.k);
@@ -111,7 +118,7 @@ RequestSpec some_tokens(const ModelConfig& config, int32_t count) {
   return spec;
 }
 
-void run(Model& model, int32_t threads, int32_t count) {
+void run(Model& model, int32_t threads, int32_t count, const Model::Progress& progress) {
   const bool whole = model.config().bidirectional;
   const ops::KvLayout layout = model.kv_layout();
   // What a request of so many tokens takes: its pages, and two states.
@@ -123,15 +130,26 @@ void run(Model& model, int32_t threads, int32_t count) {
   SchedulerOptions options;
   options.threads = threads;
   options.whole_texts = whole;
+  const auto job = std::make_shared<Job>(std::vector{some_tokens(model.config(), count)});
+  int64_t asked = 0;
+  options.between_layers = [&] {
+    const auto layers = static_cast<double>(model.config().layers);
+    if (progress && !progress(std::min(1.0, static_cast<double>(++asked) / layers))) job->cancel();
+  };
   Scheduler scheduler(model, kv, pages, tree, options, nullptr);
-  // One that fails, because its numbers are not finite, has shown what it could.
-  scheduler.enqueue(std::make_shared<Job>(std::vector{some_tokens(model.config(), count)}));
+  scheduler.enqueue(job);
   for (int steps = 0; !scheduler.idle(); ++steps) {
     PREFIX_CHECK(steps < kTokens);  // there is memory for all of it at once
     scheduler.plan();
     scheduler.execute();
     scheduler.complete();
   }
+  // One whose numbers are not finite has shown what it could.
+  const RequestResult& result = job->result(0);
+  if (result.status == Code::kCancelled)
+    fail(Code::kCancelled, "the load was ended before weights were rounded");
+  if (result.status != Code::kOk && result.status != Code::kNotFinite)
+    fail(result.status, "the inputs by which weights are rounded: ", result.message);
 }
 
 }  // namespace
@@ -147,8 +165,13 @@ Calibration calibrate(const ModelFiles& files, const ops::DeviceOptions& options
   own.observer = &rows;
   const std::unique_ptr<ops::Device> device = ops::make_device(own);
   const int32_t count = std::min(kTokens, files.config.max_positions);
-  Model model(files, *device, count, progress, {.observer = &rows});
-  run(model, own.threads ? own.threads->count() : 1, count);
+  double begin = 0, end = 0.9;
+  const Model::Progress part = [&](double done) {
+    return !progress || progress(begin + (end - begin) * done);
+  };
+  Model model(files, *device, count, part, {.observer = &rows});
+  begin = std::exchange(end, 1);
+  run(model, own.threads ? own.threads->count() : 1, count, part);
   return rows.take();
 }
 

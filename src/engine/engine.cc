@@ -36,28 +36,14 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   const auto start = now_();
   check_options(options);
   ModelFiles files = open_model(source);
-  apply_attention(options, files.config);
-  if (files.config.bidirectional) refuse_tiers();
+  info_.declared = std::move(files.declared);
+  ModelConfig config = files.config;
+  apply_attention(options, config);
+  if (config.bidirectional) refuse_tiers();
   ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
-  info_.declared = std::move(files.declared);
-  double loaded = 0;  // the fraction of the load that is over
-  const auto until = [&](double end) -> LoadProgress {
-    return [&progress, begin = std::exchange(loaded, end), end](double done) {
-      return !progress || progress(begin + (end - begin) * done);
-    };
-  };
-  const Calibration calibration = calibrate(files, device_options, until(0.5));
-  if (calibration.empty()) loaded = 0;  // it had nothing to do
-  if (const std::string to = options.get("pack_to"); !to.empty()) {
-    write_packed(source, files, *device_, to, until(0.9), calibration);
-    files = open_model(to);  // of what was written nothing stayed in memory
-    apply_attention(options, files.config);
-  }
-  model_ =
-      std::make_unique<Model>(std::move(files), *device_, context_length(options, files.config),
-                              until(1), LoadExtras{.calibration = &calibration});
+  load_model(source, std::move(files), device_options, progress);
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
   const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);
@@ -96,6 +82,37 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
 }
 
 Engine::~Engine() { shutdown(0); }
+
+//   pack_to is empty    calibrate ──0.5── load ──1
+//   else                calibrate ──0.5── write ──0.9── load what was written ──1
+//
+// Weights are rounded by the attention that the files ask for, so they are the same whatever the option says.
+void Engine::load_model(const ModelSource& source, ModelFiles files,
+                        const ops::DeviceOptions& device_options, const LoadProgress& progress) {
+  double begin = 0, end = 0.5;  // of the part that is under way, of the whole load
+  const LoadProgress part = [&](double done) {
+    return !progress || progress(begin + (end - begin) * done);
+  };
+  const auto next = [&](double to) { begin = std::exchange(end, to); };
+  const auto calibrated = [&](double to) {
+    Calibration calibration = calibrate(files, device_options, part);
+    if (calibration.empty()) end = 0;  // it had nothing to do
+    next(to);
+    return calibration;
+  };
+  Calibration calibration;
+  if (const std::string to = options_.get("pack_to"); to.empty()) {
+    calibration = calibrated(1);
+  } else {
+    write_packed(source, files, *device_, to, [&] { return calibrated(0.9); }, part);
+    next(1);
+    files = open_model(to);  // of what was written nothing stayed in memory
+  }
+  apply_attention(options_, files.config);
+  const int32_t positions = context_length(options_, files.config);
+  model_ = std::make_unique<Model>(std::move(files), *device_, positions, part,
+                                   LoadExtras{.calibration = &calibration});
+}
 
 // Where tokens see those behind them, no two texts have a key in common, so there are no pages that
 // tiers could have.

@@ -38,6 +38,10 @@
 
 namespace prefix {
 
+namespace ops {
+struct DeviceOptions;
+}  // namespace ops
+
 class KvMemory;
 class LowerTiers;
 class PageKeys;
@@ -156,6 +160,8 @@ class Engine {
   RequestLimits request_limits() const;
   void require_events() const;
 
+  void load_model(const ModelSource& source, ModelFiles files,
+                  const ops::DeviceOptions& device_options, const LoadProgress& progress);
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
   void open_tiers(const LoadProgress& progress);
   const Sha256::Digest& fingerprint(const LoadProgress& progress = nullptr);

@@ -14,7 +14,6 @@
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
-#include "model/matrix_packer.h"
 #include "model/pack_file.h"
 #include "model/packed_model.h"
 #include "model/weights.h"
@@ -216,12 +215,13 @@ void copy_files(const InputFolder& folder, const std::vector<std::string>& names
 }  // namespace
 
 void write_packed(const ModelSource& source, const ModelFiles& files, ops::Device& device,
-                  const std::string& path, const Model::Progress& progress,
-                  const Calibration& calibration) {
+                  const std::string& path, const std::function<Calibration()>& calibrate,
+                  const Model::Progress& progress) {
   if (PackedModel::of(*files.tensors))
     fail(Code::kInvalidArgument, "the model ", quote_path(source.name()),
          " has its matrices in whole numbers (compute=int8) already");
   PackWriter writer(files, device, path);
+  const Calibration calibration = calibrate();
   const Weights kept = load_weights(files, find_architecture(files.config.architecture), device,
                                     progress, {&writer, &calibration});
   release_weights(kept, device);

@@ -247,6 +247,33 @@ TEST(Memory, Loading) {
                    quick() ? 97 : 3);
 }
 
+// A load that rounds weights by what they are multiplied with says so when it cannot: others would come of less.
+TEST(Memory, RoundingWeights) {
+  const Options options =
+      make_options({{"cache_bytes", "1M"}, {"threads", "1"}, {"compute", "int8"}, {"kv", "int8"}});
+  const auto values = [](prefix_engine* engine) {
+    const Batch batch = make_batch(engine);
+    add_logits(batch, {1, 2, 3});
+    return values_of(run(engine, batch), 0);
+  };
+  std::vector<float> wanted;
+  Engine made;
+  const auto load = [&](prefix_error* e) {
+    return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, made.out(), e);
+  };
+  expect(PREFIX_OK, load);
+  wanted = values(made);
+  made = {};
+  every_allocation({"prefix_engine_create with compute=int8", load,
+                    [&](bool ok) {
+                      if (ok) {
+                        EXPECT_EQ(values(made), wanted);
+                      }
+                      made = {};
+                    }},
+                   quick() ? 41 : 7);
+}
+
 TEST(Memory, AskingAnEngine) {
   const Engine engine = make_engine();
   const Batch batch = make_batch(engine);

@@ -271,6 +271,34 @@ TEST_F(Packed, IsWrittenWithTheRightOptionsOnly) {
   EXPECT_EQ(read(file_), bytes_);
 }
 
+// What is known at once is said at once.
+TEST_F(Packed, WhatIsInTheWayIsSaidBeforeAnythingIsRead) {
+  const auto never = [](double) -> bool { throw std::logic_error("a model was loaded"); };
+  const Options options = make_options({{"pack_to", path_}, {"compute", "int8"}});
+  expect_error(Code::kInvalidArgument, {path_},
+               [&] { Engine::create(checkpoint_.path(), options, never); });
+  Options again = options;
+  again.set("pack_to", folder_ / "again");
+  expect_error(Code::kInvalidArgument, {"already"}, [&] { Engine::create(path_, again, never); });
+}
+
+TEST_F(Packed, AttentionThatIsAskedForChangesNoWeights) {
+  const OptionList both = {{"compute_keep", "head"}, {"attention", "bidirectional"}};
+  const std::string to = folder_ / "bidirectional";
+  pack(checkpoint_.path(), to, both);
+  EXPECT_EQ(read(to + "/" + kPackedFile), bytes_);
+  const auto vector = [&](const std::string& path) {
+    RequestSpec spec = some_request();
+    spec.task = Task::kEmbed;
+    spec.logit_ids.clear();
+    const auto engine = open_int8(path, both);
+    const auto job = run_all(*engine, {spec});
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    return job->result(0).values;
+  };
+  EXPECT_TRUE(same_bits(vector(path_), vector(checkpoint_.path())));
+}
+
 // What is not whole is not there.
 TEST_F(Packed, NothingIsLeftOfAWriteThatEndedEarly) {
   const std::string to = folder_ / "other";
@@ -436,14 +464,14 @@ int64_t address_space() {
   return pages * 4096;
 }
 
-// After a load that was ended, and while one is written.
+// After a load that was ended, and while one is written, behind its calibration.
 TEST_F(Packed, GivesMemoryBack) {
   tools::CheckpointShape shape;
   shape.hidden = 512;
   shape.intermediate = 2048;
   shape.layers = 4;
   const TinyCheckpoint checkpoint(shape);
-  const int64_t matrices = 4 * 512 * (3 * 2048 + 2 * 512);  // about, of int8
+  const int64_t matrices = 4 * 512 * 3 * 2048;  // most of them, of int8
   const Options options = make_options({{"compute", "int8"}, {"threads", "1"}});
   const auto load = [&] {
     expect_error(Code::kCancelled, {}, [&] {
@@ -458,10 +486,11 @@ TEST_F(Packed, GivesMemoryBack) {
   Options set = options;
   set.set("pack_to", folder_ / "large");
   Engine::create(checkpoint.path(), set, [&](double done) {
-    if (done < 0.9) most = std::max(most, address_space());
+    if (done > 0.5 && done < 0.9) most = std::max(most, address_space());
     return true;
   });
-  EXPECT_LT(most - before, matrices);
+  EXPECT_GT(most, 0);
+  EXPECT_LT(most - before, matrices / 2);
 }
 
 TEST_F(Packed, CutFilesAreRefused) {

@@ -36,7 +36,10 @@ void Scheduler::execute() {
   try {
     std::unique_ptr<ops::Step> step;
     if (step_.rows() > 0)
-      step = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+      step = model_.forward(step_, kv_, [this] {
+        if (options_.between_layers) options_.between_layers();
+        return everything_cancelled();
+      });
     step_ok_ = step != nullptr || step_.rows() == 0;
     if (step_.rows() == 0) heads_.compute(nullptr, outputs_);  // all is kept
     // Results are there when they were downloaded; a step without any must be waited for.

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <span>
@@ -47,6 +48,8 @@ struct SchedulerOptions {
   // A text is in one step as a whole, or not at all: its tokens see those behind them. What is kept
   // of it is what was read (texts.h), and no text is longer than the row budget.
   bool whole_texts = false;
+  // Called between the layers of a step; may cancel jobs. Null: nothing.
+  std::function<void()> between_layers;
 };
 
 // How much of its own path in the cache is left to a request that did not fit.
