@@ -6,7 +6,6 @@ use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
 use prefix_server::config::{Config, HELP};
 use prefix_server::{events, router, serve};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
 
 fn main() -> ExitCode {
@@ -39,9 +38,7 @@ async fn run(config: Config) -> Result<(), String> {
     let text = |why: &dyn std::fmt::Display| why.to_string();
     // The port first: whether it is free is known at once.
     let listen = config.listen;
-    let listener = TcpListener::bind(listen)
-        .await
-        .map_err(|why| format!("{listen}: {why}"))?;
+    let listener = serve::listen(listen).map_err(|why| format!("{listen}: {why}"))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|why| text(&why))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|why| text(&why))?;
     let app = tokio::select! {

@@ -8,6 +8,8 @@
 //! ```
 
 use std::future::Future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::app::Shared;
@@ -26,10 +28,21 @@ use crate::stalled::Stalled;
 
 /// How long the port stays open after the signal at least, for those who do not know yet.
 const LEAD: Duration = Duration::from_millis(500);
-/// Connections that Linux keeps until they are accepted, where it is not told otherwise.
-const QUEUE: usize = 4096;
+/// Connections that the system keeps until they are accepted, as far as its own limit allows.
+const QUEUE: u32 = 1024;
 /// How long answers that are there may take to be read at the end.
 const GOODBYE: Duration = Duration::from_secs(5);
+
+/// As `TcpListener::bind`, with a longer queue.
+pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(QUEUE)
+}
 
 /// Serves until `stop` is ready and everything is answered.
 pub async fn serve(
@@ -95,8 +108,10 @@ fn accept_rest(
     let _ = SockRef::from(&listener).listen(0);
     // It does not block, and says when there is nobody. Others may come all the time.
     for _ in 0..QUEUE {
-        let Ok((stream, _)) = listener.accept() else {
-            return;
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(why) if why.kind() == ErrorKind::WouldBlock => return,
+            Err(_) => continue, // a client that has gone
         };
         if stream.set_nonblocking(true).is_ok() {
             if let Ok(stream) = TcpStream::from_std(stream) {
