@@ -268,8 +268,8 @@ extern const Command kPackCommand = {
     "writes a model as compute=int8 has it in memory, to load it in less time",
     "",
     kPackFlags,
-    "Results are the bits of compute=int8 with the model itself. What is written runs with\n"
-    "compute=int8 only (prefix run --option compute=int8), at every instruction-set level. Prints one\n"
+    "Results are the bits of compute=int8 with the model itself, and with compute_keep=LIST after\n"
+    "--keep LIST. What is written runs with compute=int8 only (prefix run --option compute=int8), at every instruction-set level. Prints one\n"
     "JSON object. Nothing appears at --out before it is whole, and nothing is overwritten. Exit code:\n"
     "0 = done, 2 = nothing was written.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"

@@ -362,7 +362,8 @@ PREFIX_API void prefix_source_release(prefix_source* source);
 PREFIX_API prefix_status prefix_source_add_buffer(prefix_source* source, const char* name,
                                                   size_t name_len, const void* data, size_t size,
                                                   prefix_error* err);
-/* A file of `size` bytes that `read` reads. The function and `user` must work until every load from
+/* A file of `size` bytes that `read` reads, parts of it more than once: a load with compute=int8
+ * reads weights twice. The function and `user` must work until every load from
  * this source has ended: neither a release nor a shutdown waits for a call that is under way.
  * Errors as above, and OUT_OF_RANGE for a negative size. */
 PREFIX_API prefix_status prefix_source_add_reader(prefix_source* source, const char* name,

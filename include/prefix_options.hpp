@@ -46,8 +46,8 @@ class OptionMethods {
     return std::move(self().set("dtype", value, error));
   }
   /* What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers,
-   * with half the weights of bf16 and about twice the speed, at some loss
-   * (docs/quantisation.md). CPU only. One of auto, int8. Default auto. Of engines. */
+   * with half the weights of bf16 and 1.1 to 3 times the speed, as the processor is, at some
+   * loss (docs/quantisation.md). CPU only. One of auto, int8. Default auto. Of engines. */
   Options& compute(std::string_view value, prefix_error* error = nullptr) & {
     return self().set("compute", value, error);
   }

@@ -15,8 +15,8 @@ func (o Options) Device(value string) Options { return o.with("device", value) }
 func (o Options) Dtype(value string) Options { return o.with("dtype", value) }
 
 // Compute is option compute: what the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers,
-// with half the weights of bf16 and about twice the speed, at some loss (docs/quantisation.md). CPU only. One of auto,
-// int8. Default auto. Of engines.
+// with half the weights of bf16 and 1.1 to 3 times the speed, as the processor is, at some loss (docs/quantisation.md).
+// CPU only. One of auto, int8. Default auto. Of engines.
 func (o Options) Compute(value string) Options { return o.with("compute", value) }
 
 // ComputeKeep is option compute_keep: matrices that compute=int8 leaves as dtype says: a list of head (with the

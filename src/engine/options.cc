@@ -30,8 +30,8 @@ constexpr OptionInfo kTable[] = {
      "Type of weights, keys and values; f32 is the slow reference."},
     {"compute", T::kString, S::kEngine, "auto", 0, 0, "auto|int8",
      "What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers, with "
-     "half the weights of bf16 and about twice the speed, at some loss (docs/quantisation.md). CPU "
-     "only."},
+     "half the weights of bf16 and 1.1 to 3 times the speed, as the processor is, at some loss "
+     "(docs/quantisation.md). CPU only."},
     {"compute_keep", T::kString, S::kEngine, "", 0, 0, "",
      "Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), "
      "mixer_in, mixer_out, gate_up, down; empty = none."},

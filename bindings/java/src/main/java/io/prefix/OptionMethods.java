@@ -50,8 +50,8 @@ abstract class OptionMethods extends Owned {
 
     /**
      * What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers, with half the weights
-     * of bf16 and about twice the speed, at some loss (docs/quantisation.md). CPU only. One of auto, int8. Default
-     * auto. Of engines.
+     * of bf16 and 1.1 to 3 times the speed, as the processor is, at some loss (docs/quantisation.md). CPU only. One of
+     * auto, int8. Default auto. Of engines.
      *
      * @param value of option compute
      * @return this
