@@ -72,11 +72,13 @@ size_t value_count(const RequestSpec& spec, const prefix::EngineInfo& info) {
     }
     case Task::kChoices:
       return spec.choices.size();
-    case Task::kEmbed:
-      return spec.vectors() * static_cast<size_t>(spec.head ? info.labels
-                                                  : spec.dimensions > 0
-                                                      ? std::min(spec.dimensions, info.hidden)
-                                                      : info.hidden);
+    case Task::kEmbed: {
+      const bool dense = spec.goes_dense(info.dense_of_tokens) && info.dense_width > 0;
+      const int32_t width = spec.head ? info.labels : dense ? info.dense_width : info.hidden;
+      return spec.vectors() * static_cast<size_t>(!spec.head && spec.dimensions > 0
+                                                      ? std::min(spec.dimensions, width)
+                                                      : width);
+    }
     default:
       return 0;
   }

@@ -55,8 +55,9 @@ class Ticket {
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
   bool complete(size_t page, bool hit);  // true for the call that made the ticket done
+  // A page that the ticket does not have waits for nothing.
   bool completed(size_t page) const {
-    return states_[page].load(std::memory_order_relaxed) != kWaiting;
+    return page >= pages_ || states_[page].load(std::memory_order_relaxed) != kWaiting;
   }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 

@@ -60,6 +60,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   options_.set("threads", cat(threads_->count()));
   options_.set("cpus", processors_text(threads_->cpus()));
   options_.set("rows", cat(row_budget(options)));
+  options_.set("queue_limit", cat(options.get_int("queue_limit")));
   options_.set("max_positions", cat(model_->max_positions()));
   options_.set("attention", model_->config().bidirectional ? "bidirectional" : "causal");
   options_.set("cache_bytes", cat(pages * page_bytes));
