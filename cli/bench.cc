@@ -256,7 +256,10 @@ int bench_command(const Args& args) {
 
   // Nothing may be left from the run before, or the second of a pair would find all in the cache.
   OptionList options = engine_options(args);
+  if (std::ranges::find(options, "sharing", &OptionList::value_type::first) != options.end())
+    fail("option sharing is what the two sides differ in; bench sets it itself");
   options.emplace_back("cache", "false");
+  refuse_contradictions(options);
   OptionList unshared_options = options;
   options.emplace_back("sharing", "true");
   unshared_options.emplace_back("sharing", "false");
@@ -267,8 +270,11 @@ int bench_command(const Args& args) {
   for (const Shape& shape : shapes) {
     const auto on_load = [&](double fraction) { progress.show_load(fraction); };
     if (peak == 0) {
-      // On an engine of its own, so that the memory peaks of the two below are those of the shape.
-      Engine probe = open_engine(path, options, on_load);
+      // On an engine of its own, so that the memory peaks of the two below are those of the shape, and with all the
+      // memory that it takes.
+      OptionList probe_options = options;
+      std::erase_if(probe_options, [](const auto& o) { return o.first == "cache_bytes"; });
+      Engine probe = open_engine(path, probe_options, on_load);
       peak = measure_peak(probe, read_model(probe), seed);
     }
     Engine shared_engine = open_engine(path, options, on_load);

@@ -1,10 +1,9 @@
 // prefix cache-sim: the cache without a model. It replays operations, to look at the tree closely,
 // or a trace of requests, to see what a cache of some size would save.
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -271,21 +270,17 @@ int run_trace(const Args& args) {
   const std::vector<Capacity> capacities = read_capacities(args, costs);
   const std::vector<std::string> policies = read_policies(args, capacities);
   Trace trace(path);
-  std::ofstream per_request;
-  const std::string per_request_path = args.get("--per-request");
-  refuse_overwrite("--per-request", per_request_path, "--trace", path);
-  refuse_overwrite("--per-request", per_request_path, "--model", args.get("--model"));
-  if (!per_request_path.empty()) {
-    errno = 0;
-    per_request.open(per_request_path);
-    if (!per_request) fail("cannot write --per-request ", shown(per_request_path), reason());
-  }
+  std::optional<Output> per_request;
+  if (args.has("--per-request"))
+    per_request.emplace(
+        "--per-request", args.get("--per-request"),
+        std::initializer_list<NamedFile>{{"--trace", path}, {"--model", args.get("--model")}});
   bool first = true;
   for (const std::string& policy : policies) {
     for (const Capacity& capacity : capacities) {
       const std::string what = cat(policy, ", ", capacity.text);
       const Outcome o = replay(trace, sim_options(args, policy, capacity.limit), policy, capacity,
-                               per_request_path.empty() ? nullptr : &per_request,
+                               per_request ? &per_request->stream() : nullptr,
                                [&](double done) { progress.show_share(what, done); });
       progress.clear();
       if (args.has("--table")) {
@@ -297,8 +292,7 @@ int run_trace(const Args& args) {
       first = false;
     }
   }
-  per_request.flush();
-  if (!per_request) fail("cannot write --per-request ", shown(per_request_path));
+  if (per_request) per_request->finish();
   return kExitOk;
 }
 

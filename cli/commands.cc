@@ -187,7 +187,7 @@ extern const Command kRunCommand = {
     "generate with prompts (docs/recipes.md). A line {\"flush\": true} runs what came before it and\n"
     "keeps the cache. Objects stand one a line, several on one, over many, or in a list. Results come\n"
     "in the order of the requests. Exit code: 0 = all succeeded, 1 = some requests failed, 2 = nothing\n"
-    "ran.",
+    "ran, or what came of it could not be written.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  echo '{\"tokens\":[1,5,9,12],\"task\":\"logits\",\"ids\":[3,4]}' |\n"
     "    bin/prefix run --model /tmp/tiny"};

@@ -1,6 +1,7 @@
 #include "engine_args.h"
 
 #include <limits>
+#include <map>
 
 #include "common.h"
 
@@ -41,7 +42,15 @@ OptionList engine_options(const Args& args) {
   }
   for (const std::string& option : args.all("--option"))
     options.push_back(sides_of("--option", option, "KEY=VALUE"));
+  refuse_contradictions(options);
   return options;
+}
+
+void refuse_contradictions(const OptionList& options) {
+  std::map<std::string, std::string> seen;
+  for (const auto& [key, value] : options)
+    if (const auto [at, is_new] = seen.emplace(key, value); !is_new && at->second != value)
+      fail("option ", key, " is given twice, as ", shown(at->second), " and as ", shown(value));
 }
 
 std::vector<std::pair<std::string, std::string>> adapters_of(const Args& args) {

@@ -11,8 +11,10 @@
 namespace prefix_cli {
 
 // --threads, --device, --dtype, --isa, --sharing, --cache, --rows and --option KEY=VALUE as options
-// of the library. --option comes last and wins.
+// of the library.
 OptionList engine_options(const Args& args);
+// Fails for an option with two values.
+void refuse_contradictions(const OptionList& options);
 
 // --adapter NAME=DIR of each, in order.
 std::vector<std::pair<std::string, std::string>> adapters_of(const Args& args);

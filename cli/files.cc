@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "common.h"
 
@@ -31,33 +32,46 @@ void Input::check_end() {
   if (stream().bad()) fail("cannot read ", flag_, " ", shown(path_), " to its end");
 }
 
-Output::Output(std::string_view flag, std::string path, std::string_view in_flag,
-               const std::string& in)
+Output::Output(std::string_view flag, std::string path, std::initializer_list<NamedFile> others)
     : flag_(flag), path_(std::move(path)) {
   if (path_ == "-") return;
-  refuse_overwrite(flag, path_, in_flag, in);
+  std::error_code error;
+  for (const NamedFile& other : others)  // a device may well be both
+    if (!other.path.empty() && other.path != "-" && is_file() &&
+        fs::equivalent(path_, other.path, error))
+      fail(flag_, " ", shown(path_), " is the file of ", other.flag, ", which would be emptied");
+  is_new_ = !fs::exists(path_, error);
   errno = 0;
-  file_.emplace(path_, std::ios::binary);
+  file_.emplace(path_, std::ios::binary | std::ios::app);
   if (!*file_) fail("cannot write ", flag_, " ", shown(path_), reason());
+}
+
+Output::~Output() {
+  if (!file_ || begun_ || !is_new_) return;
+  std::error_code error;
+  fs::remove(path_, error);
 }
 
 std::ostream& Output::standard() { return std::cout; }
 
-void Output::finish() {
-  errno = 0;
-  stream().flush();
-  if (!stream())
-    fail("cannot write to ", path_ == "-" ? "standard output" : cat(flag_, " ", shown(path_)),
-         reason());
+bool Output::is_file() const {
+  std::error_code error;
+  return fs::is_regular_file(path_, error);
 }
 
-void refuse_overwrite(std::string_view out_flag, const std::string& out, std::string_view in_flag,
-                      const std::string& in) {
-  if (out.empty() || out == "-" || in.empty() || in == "-") return;
-  std::error_code error;
-  // A device may well be both.
-  if (fs::is_regular_file(out, error) && fs::equivalent(out, in, error))
-    fail(out_flag, " ", shown(out), " is the file of ", in_flag, ", which would be emptied");
+std::ostream& Output::stream() {
+  if (!file_) return standard();
+  if (!std::exchange(begun_, true) && is_file()) fs::resize_file(path_, 0);
+  return *file_;
+}
+
+void Output::finish() {
+  std::ostream& out = stream();
+  errno = 0;
+  out.flush();
+  if (!out)
+    fail("cannot write to ", path_ == "-" ? "standard output" : cat(flag_, " ", shown(path_)),
+         reason());
 }
 
 }  // namespace prefix_cli

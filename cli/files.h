@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <initializer_list>
 #include <istream>
 #include <optional>
 #include <ostream>
@@ -32,26 +33,34 @@ class Input {
   std::optional<std::ifstream> file_;
 };
 
-// What a flag names for writing, "-" for standard output; never the file `in` of `in_flag`.
+// A file by the flag that names it; an empty path or "-" is none.
+struct NamedFile {
+  std::string_view flag;
+  std::string path;
+};
+
+// What a flag names for writing, "-" for standard output; none of the `others`, by any name. That it can be
+// written is known at once, but what is there stays until stream() is called, and nothing is left where there
+// was nothing and it never was.
 class Output {
  public:
-  Output(std::string_view flag, std::string path, std::string_view in_flag, const std::string& in);
+  Output(std::string_view flag, std::string path, std::initializer_list<NamedFile> others);
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output();
 
-  std::ostream& stream() { return file_ ? *file_ : standard(); }
+  std::ostream& stream();
   // Fails when not all of it was written.
   void finish();
 
  private:
   static std::ostream& standard();
+  bool is_file() const;
 
   std::string flag_;
   std::string path_;
+  bool is_new_ = false, begun_ = false;
   std::optional<std::ofstream> file_;
 };
-
-// Fails when `out` is the file `in`, by any name: opening it for writing would empty it. An empty
-// path or "-" is no file.
-void refuse_overwrite(std::string_view out_flag, const std::string& out, std::string_view in_flag,
-                      const std::string& in);
 
 }  // namespace prefix_cli

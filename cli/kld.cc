@@ -76,13 +76,15 @@ std::string read_all(const std::string& path) {
 
 // The options of one side: those of both and then its own KEY=VALUE.
 OptionList options_of(const Args& args, const char* flag) {
-  OptionList options = engine_options(args);
+  OptionList options = engine_options(args), own;
   for (const std::string& text : args.all(flag)) {
     const size_t equals = text.find('=');
     if (equals == 0 || equals == std::string::npos)
       fail(flag, " ", shown(text), " is not KEY=VALUE");
-    options.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    own.emplace_back(text.substr(0, equals), text.substr(equals + 1));
   }
+  refuse_contradictions(own);
+  options.insert(options.end(), own.begin(), own.end());
   return options;
 }
 
@@ -154,10 +156,12 @@ int kld_command(const Args& args) {
   const std::string text = read_all(args.need("--text"));
   const int64_t context = args.get_int("--context", 512, 2, 1 << 20);
   const int64_t most = args.get_int("--tokens", int64_t{1} << 40, 2, int64_t{1} << 40);
+  const OptionList base_options = options_of(args, "--base");
+  const OptionList test_options = options_of(args, "--test");
   Progress progress("prefix kld", args.choice("--progress", "auto", "auto|on|off"));
   const auto on_load = [&](double fraction) { progress.show_load(fraction); };
-  Engine base = open_engine(base_path, options_of(args, "--base"), on_load);
-  Engine test = open_engine(test_path, options_of(args, "--test"), on_load);
+  Engine base = open_engine(base_path, base_options, on_load);
+  Engine test = open_engine(test_path, test_options, on_load);
   const int64_t vocabulary = vocabulary_of(base);
   if (vocabulary != vocabulary_of(test))
     fail("--model has ", vocabulary, " token ids and --test-model ", vocabulary_of(test),

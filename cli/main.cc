@@ -1,4 +1,5 @@
 // The `prefix` command: picks the command, prints help and errors, sets the exit code.
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -9,6 +10,7 @@
 #include "args.h"
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 
 namespace prefix_cli {
 namespace {
@@ -64,6 +66,15 @@ int dispatch(int argc, const char* const* argv, std::string& where) {
        "; the commands are run, info, tree, cache-sim, order, partition, bench, kld, pack");
 }
 
+// Standard output that is full or closed loses what was said, whatever wrote it.
+int finished(int code) {
+  errno = 0;
+  std::cout.flush();
+  const bool lost = std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout;
+  if (lost) fail("cannot write to standard output", reason());
+  return code;
+}
+
 }  // namespace
 }  // namespace prefix_cli
 
@@ -71,7 +82,7 @@ int main(int argc, char** argv) {
   std::string where = "prefix";
   try {
     std::ios::sync_with_stdio(false);
-    return prefix_cli::dispatch(argc, argv, where);
+    return prefix_cli::finished(prefix_cli::dispatch(argc, argv, where));
   } catch (const prefix::Error& e) {
     std::cerr << where << ": " << e.what() << " (" << e.name() << ")\n";
   } catch (const std::exception& e) {

@@ -2,8 +2,10 @@
 // before them. A row as JSON is the prompt, or what a prompt is made of.
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <unordered_map>
 
@@ -181,8 +183,12 @@ int order_command(const Args& args) {
   const RowFormat format = row_format(args);
   Progress progress("prefix order", args.choice("--progress", "auto", "auto|on|off"));
   Input input("--in", args.get("--in", "-"));
-  Output output("--out", args.get("--out", "-"), "--in", args.get("--in"));
-  refuse_overwrite("--summary", args.get("--summary"), "--in", args.get("--in"));
+  const NamedFile in{"--in", args.get("--in")};
+  Output output("--out", args.get("--out", "-"), {in});
+  std::optional<Output> summary;
+  if (args.has("--summary"))
+    summary.emplace("--summary", args.get("--summary"),
+                    std::initializer_list<NamedFile>{in, {"--out", args.get("--out")}});
 
   TextTable table(format, names_of(args));
   LineReader reader(input, progress);
@@ -217,16 +223,15 @@ int order_command(const Args& args) {
             << columns.size() << " columns: " << percent(info.hit_before, info.tokens)
             << " of their bytes were shared with the row before, " << percent(info.hit, info.tokens)
             << " are now\n";
-  if (args.has("--summary")) {
-    Output summary("--summary", args.get("--summary"), "--out", args.get("--out"));
-    summary.stream() << OrderedJson{{"rows", table.rows()},
-                                    {"columns", columns.size()},
-                                    {"bytes", info.tokens},
-                                    {"hit_before", info.hit_before},
-                                    {"hit", info.hit}}
-                            .dump()
-                     << "\n";
-    summary.finish();
+  if (summary) {
+    summary->stream() << OrderedJson{{"rows", table.rows()},
+                                     {"columns", columns.size()},
+                                     {"bytes", info.tokens},
+                                     {"hit_before", info.hit_before},
+                                     {"hit", info.hit}}
+                             .dump()
+                      << "\n";
+    summary->finish();
   }
   return kExitOk;
 }

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "api.h"
 #include "args.h"
@@ -116,8 +118,12 @@ int partition_command(const Args& args) {
   const double balance = balance_of(args);
   Progress progress("prefix partition", args.choice("--progress", "auto", "auto|on|off"));
   Input input("--in", args.get("--in", "-"));
-  Output output("--out", args.get("--out", "-"), "--in", args.get("--in"));
-  refuse_overwrite("--summary", args.get("--summary"), "--in", args.get("--in"));
+  const NamedFile in{"--in", args.get("--in")};
+  Output output("--out", args.get("--out", "-"), {in});
+  std::optional<Output> summary;
+  if (args.has("--summary"))
+    summary.emplace("--summary", args.get("--summary"),
+                    std::initializer_list<NamedFile>{in, {"--out", args.get("--out")}});
 
   LineReader reader(input, progress);
   const bool csv = format == RowFormat::kCsv;
@@ -148,14 +154,13 @@ int partition_command(const Args& args) {
             << percent(static_cast<double>(info.computed - info.distinct) / distinct)
             << " more, the largest " << percent(static_cast<double>(info.largest) / mean)
             << " of their mean\n";
-  if (args.has("--summary")) {
-    Output summary("--summary", args.get("--summary"), "--out", args.get("--out"));
-    summary.stream() << OrderedJson{{"prompts", file.lines.size()}, {"tokens", info.tokens},
-                                    {"distinct", info.distinct},    {"computed", info.computed},
-                                    {"largest", info.largest},      {"work", found.work}}
-                            .dump()
-                     << "\n";
-    summary.finish();
+  if (summary) {
+    summary->stream() << OrderedJson{{"prompts", file.lines.size()}, {"tokens", info.tokens},
+                                     {"distinct", info.distinct},    {"computed", info.computed},
+                                     {"largest", info.largest},      {"work", found.work}}
+                             .dump()
+                      << "\n";
+    summary->finish();
   }
   return kExitOk;
 }

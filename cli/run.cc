@@ -3,13 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
+#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "api.h"
 #include "args.h"
@@ -188,7 +188,7 @@ class BatchRun {
   std::map<size_t, Watch> searches_;  // by job index
 };
 
-void write_summary(const std::string& path, const Engine& engine, const Totals& totals) {
+void write_summary(Output& file, const Engine& engine, const Totals& totals) {
   const prefix_engine_stats s = engine.stats();
   const nlohmann::json info = nlohmann::json::parse(engine.info_json());
   rusage usage{};
@@ -208,22 +208,15 @@ void write_summary(const std::string& path, const Engine& engine, const Totals& 
                   {"kv_peak", s.kv_bytes_peak},
                   {"activation_peak", s.activation_bytes_peak},
                   {"rss_peak", int64_t{usage.ru_maxrss} * 1024}};
-  for (const char* key : {"isa", "threads", "device", "dtype"})
+  for (const char* key : {"isa", "threads", "device", "dtype", "compute"})
     out[key] = info.contains(key) ? info[key] : nlohmann::json();
-  errno = 0;
-  std::ofstream file(path);
-  file << out.dump(2) << "\n";
-  file.flush();
-  if (!file) fail("cannot write --summary ", shown(path), reason());
+  file.stream() << out.dump(2) << "\n";
+  file.finish();
 }
 
-void write_tree(const std::string& path, const Engine& engine) {
-  const std::string json = engine.cache().tree_json();
-  errno = 0;
-  std::ofstream file(path);
-  file << json << "\n";
-  file.flush();
-  if (!file) fail("cannot write --tree ", shown(path), reason());
+void write_tree(Output& file, const Engine& engine) {
+  file.stream() << engine.cache().tree_json() << "\n";
+  file.finish();
 }
 
 }  // namespace
@@ -236,20 +229,17 @@ int run_command(const Args& args) {
   Progress progress("prefix run", args.choice("--progress", "auto", "auto|on|off"));
 
   // Before the model is loaded, so that a wrong path costs no time.
-  const std::string in_path = args.get("--in", "-");
-  Input input("--in", in_path);
-  std::ofstream out_file;
-  const std::string out_path = args.get("--out", "-");
-  for (const char* const flag : {"--out", "--summary", "--tree"}) {
-    refuse_overwrite(flag, args.get(flag), "--in", in_path);
-    refuse_overwrite(flag, args.get(flag), "--model", model);
-  }
-  if (out_path != "-") {
-    errno = 0;
-    out_file.open(out_path);
-    if (!out_file) fail("cannot write --out ", shown(out_path), reason());
-  }
-  std::ostream& out = out_path == "-" ? std::cout : out_file;
+  const NamedFile in{"--in", args.get("--in", "-")}, of_model{"--model", model};
+  const NamedFile of_out{"--out", args.get("--out", "-")};
+  const NamedFile of_summary{"--summary", args.get("--summary")};
+  Input input("--in", in.path);
+  Output out("--out", of_out.path, {in, of_model});
+  std::optional<Output> summary, tree;
+  using Others = std::initializer_list<NamedFile>;
+  if (args.has("--summary"))
+    summary.emplace("--summary", of_summary.path, Others{in, of_model, of_out});
+  if (args.has("--tree"))
+    tree.emplace("--tree", args.get("--tree"), Others{in, of_model, of_out, of_summary});
 
   Totals totals;
   const Clock::time_point load_start = Clock::now();
@@ -272,15 +262,11 @@ int run_command(const Args& args) {
     totals.run_seconds += seconds_since(start);
     progress.clear();
     for (size_t i = 0; i < run.requests().size(); ++i) {
-      out << result_line(run.requests()[i], run.results()[i]) << '\n';
+      out.stream() << result_line(run.requests()[i], run.results()[i]) << '\n';
       ++totals.requests;
       totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
     }
-    errno = 0;
-    out.flush();
-    if (!out)
-      fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path),
-           reason());
+    out.finish();
   };
   RequestReader reader(input.stream());
   Request request;
@@ -295,8 +281,9 @@ int run_command(const Args& args) {
   }
   input.check_end();
   run_waiting();
-  if (args.has("--summary")) write_summary(args.get("--summary"), engine, totals);
-  if (args.has("--tree")) write_tree(args.get("--tree"), engine);
+  out.finish();  // of no requests, no results
+  if (summary) write_summary(*summary, engine, totals);
+  if (tree) write_tree(*tree, engine);
   return totals.failed ? kExitSomeFailed : kExitOk;
 }
 

@@ -1,7 +1,5 @@
 // prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the batch
 // and lists the cache, as JSON; this draws it.
-#include <cerrno>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -41,7 +39,6 @@ Tree cache_of(const Args& args) {
     if (args.has(flag)) fail("--from paints a cache and takes no ", flag);
   const std::string path = args.get("--from");
   Input input("--from", path);
-  refuse_overwrite("--out", args.get("--out"), "--from", path);
   try {
     return read_cache(content(input));
   } catch (const Failure& e) {
@@ -53,8 +50,6 @@ Tree cache_of(const Args& args) {
 Tree batch_of(const Args& args, int64_t& failed) {
   const std::string in_path = args.get("--in", "-");
   Input input("--in", in_path);
-  refuse_overwrite("--out", args.get("--out"), "--in", in_path);
-  refuse_overwrite("--out", args.get("--out"), "--model", args.get("--model"));
   LazyText text(args.get("--model"));
 
   Batch batch;
@@ -87,22 +82,18 @@ int tree_command(const Args& args) {
   const auto bars = static_cast<int32_t>(args.get_int("--bars", 40, 1, 100000));
   const bool from_cache = args.has("--from");
   const TreeWords& words = from_cache ? cache_words() : batch_words();
+  Output out("--out", args.get("--out", "-"),
+             {{"--in", args.get("--in")},
+              {"--from", args.get("--from")},
+              {"--model", args.get("--model")}});
   int64_t failed = 0;
   const Tree tree = fold(from_cache ? cache_of(args) : batch_of(args, failed), bars);
   const std::string picture = format == "svg"   ? svg_picture(tree, words)
                               : format == "dot" ? dot_picture(tree, words)
                                                 : text_picture(tree, words);
-  const std::string out_path = args.get("--out", "-");
-  if (out_path == "-") {
-    std::cout << picture << std::flush;
-  } else {
-    errno = 0;
-    std::ofstream out(out_path);
-    out << picture;
-    out.flush();
-    if (!out) fail("cannot write --out ", shown(out_path), reason());
-    std::cerr << words.totals(tree) << "\n";
-  }
+  out.stream() << picture;
+  out.finish();
+  if (args.get("--out", "-") != "-") std::cerr << words.totals(tree) << "\n";
   return failed ? kExitSomeFailed : kExitOk;
 }
 

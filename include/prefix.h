@@ -25,7 +25,7 @@
  *     prefix_job_release(job);
  *     prefix_batch_release(batch);
  *     prefix_engine_release(engine);
- *     return 0;
+ *     return err.code == PREFIX_OK ? 0 : 1;
  *   }
  *
  * Rules that hold for every function:
@@ -525,7 +525,8 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
  * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. A load is ended as
+ * rest and frees model and cache at once. Afterwards what would compute, or
+ * use the cache or its namespaces, answers MISUSE; statistics and information stay. Idempotent. A load is ended as
  * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);

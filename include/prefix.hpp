@@ -256,9 +256,11 @@ class Job {
   }
   Values all_values(prefix_error* error = nullptr) const {
     Values values;
-    values.offsets.resize(size() + 1);
+    const size_t count = size(error);
+    if (error && error->code != PREFIX_OK) return values;
+    values.offsets.resize(count + 1);
     values.all = read<std::vector<float>>(
-        size(),
+        count,
         [&](float* out, size_t n, size_t* needed, prefix_error* e) {
           return prefix_job_all_values(get(), out, n, needed, values.offsets.data(),
                                        values.offsets.size(), e);

@@ -184,6 +184,9 @@ TEST(Cpp, EveryKindOfRequest) {
   EXPECT_EQ(job.info(0).user_tag, 70);
   const prefix::Values all = job.all_values();
   ASSERT_EQ(all.size(), 9u);
+  prefix_error no_job = PREFIX_ERROR_INIT;
+  EXPECT_EQ(prefix::Job(nullptr).all_values(&no_job).size(), 0u);  // throws nothing
+  EXPECT_NE(no_job.code, PREFIX_OK);
   const size_t sizes[] = {3, 2, 2, 1, 2, 8, 0, 0, 3};
   for (size_t i = 0; i < 9; ++i) EXPECT_EQ(all[i].size(), sizes[i]) << i;
   for (size_t i = 0; i < 6; ++i) {

@@ -356,6 +356,52 @@ class Usage(unittest.TestCase):
         done = prefix("run", "--model", SHARED["model"], "--in", "/dev/null", "--out", "/dev/null")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_what_is_there_stays_until_there_is_something_to_write(self):
+        kept, new = SHARED["folder"] / "kept", SHARED["folder"] / "new"
+        kept.write_text("old\n")
+        model = ["--model", SHARED["model"]]
+        for command in (["run", "--model", "/nonexistent"], ["run", *model, "--option", "foo=1"], ["order", "--columns", "nope"],
+                        ["partition", "--parts", "2"], ["tree", "--from", "/nonexistent"]):
+            for path in (kept, new):
+                done = prefix(*command, "--out", path, stdin='{"text": 1}\nxx\n')
+                self.assertEqual(done.returncode, 2, command)
+                self.assertEqual(kept.read_text(), "old\n")
+                self.assertFalse(new.exists(), command)
+        done = prefix("run", *model, "--out", kept, "--summary", "/nonexistent/x", stdin=lines([{"tokens": [1]}]))
+        self.assertEqual((done.returncode, kept.read_text()), (2, "old\n"))
+        self.assertIn("--summary", done.stderr)
+        run([{"tokens": [1, 2], "task": "logits", "ids": [1]}], "--out", kept)
+        self.assertEqual([json.loads(line)["status"] for line in kept.read_text().splitlines()], ["ok"])
+
+    def test_one_file_has_one_content(self):
+        path = SHARED["folder"] / "both"
+        for flags in (["--out", path, "--summary", path], ["--out", path, "--tree", path], ["--summary", path, "--tree", path]):
+            done = prefix("run", "--model", SHARED["model"], *flags, stdin=lines([{"tokens": [1]}]))
+            self.assertEqual((done.returncode, path.exists()), (2, False), flags)
+            self.assertIn(flags[0], done.stderr)
+        for command in (["order"], ["partition", "--parts", "2"]):
+            done = prefix(*command, "--out", path, "--summary", path, stdin='{"text": "a"}\n')
+            self.assertEqual((done.returncode, path.exists()), (2, False), command)
+
+    def test_output_that_is_lost_is_said(self):
+        model = SHARED["model"]
+        for command in (["info", model], ["info", "--options"], ["--help"], ["--version"], ["run", "--help"],
+                        ["bench", "--model", model, "--shape", "2,8,8", "--pairs", "1"], ["tree"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([BIN / "prefix", *command], input="", stdout=full, stderr=subprocess.PIPE, text=True)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn("standard output", done.stderr)
+
+    def test_an_option_has_one_value(self):
+        model = SHARED["model"]
+        for flags in (["--option", "dtype=bf16", "--dtype", "f32"], ["--option", "rows=9", "--option", "rows=8"],
+                      ["--cache", "off", "--option", "cache=true"]):
+            self.assertIn("twice", prefix("run", "--model", model, *flags).stderr, flags)
+        self.assertEqual(prefix("run", "--model", model, "--dtype", "f32", "--option", "dtype=f32").returncode, 0)
+        shape = ["bench", "--model", model, "--shape", "2,8,8", "--pairs", "1"]
+        self.assertIn("sharing", prefix(*shape, "--option", "sharing=false").stderr)
+        self.assertEqual(prefix(*shape, "--cache", "64K").returncode, 0)
+
     def test_what_is_repeated_cannot_move_a_cursor(self):
         escape = "\x1b[2J\x7f\u009b" + 5000 * "x"
         requests = lines([{"tokens": [1], escape: 1}, {"tokens": [1], "task": escape}, {"tokens": escape}, escape])
