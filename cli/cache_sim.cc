@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -270,11 +269,8 @@ int run_trace(const Args& args) {
   const std::vector<Capacity> capacities = read_capacities(args, costs);
   const std::vector<std::string> policies = read_policies(args, capacities);
   Trace trace(path);
-  std::optional<Output> per_request;
-  if (args.has("--per-request"))
-    per_request.emplace(
-        "--per-request", args.get("--per-request"),
-        std::initializer_list<NamedFile>{{"--trace", path}, {"--model", args.get("--model")}});
+  auto per_request =
+      output_if_named(args, "--per-request", {{"--trace", path}, {"--model", args.get("--model")}});
   bool first = true;
   for (const std::string& policy : policies) {
     for (const Capacity& capacity : capacities) {

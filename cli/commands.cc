@@ -269,9 +269,9 @@ extern const Command kPackCommand = {
     "",
     kPackFlags,
     "Results are the bits of compute=int8 with the model itself, and with compute_keep=LIST after\n"
-    "--keep LIST. What is written runs with compute=int8 only (prefix run --option compute=int8), at every instruction-set level. Prints one\n"
-    "JSON object. Nothing appears at --out before it is whole, and nothing is overwritten. Exit code:\n"
-    "0 = done, 2 = nothing was written.",
+    "--keep LIST. What is written runs with compute=int8 only (prefix run --option compute=int8), at\n"
+    "every instruction-set level. Prints one JSON object. Nothing appears at --out before it is whole,\n"
+    "and nothing is overwritten. Exit code: 0 = done, 2 = nothing was written.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  rm -rf /tmp/tiny-int8\n"
     "  bin/prefix pack --model /tmp/tiny --out /tmp/tiny-int8"};

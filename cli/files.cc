@@ -74,4 +74,10 @@ void Output::finish() {
          reason());
 }
 
+std::optional<Output> output_if_named(const Args& args, std::string_view flag,
+                                      std::initializer_list<NamedFile> others) {
+  if (!args.has(flag)) return std::nullopt;
+  return std::optional<Output>(std::in_place, flag, args.get(flag), others);
+}
+
 }  // namespace prefix_cli

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "args.h"
+
 namespace prefix_cli {
 
 // Behind a message on a file: why the system's last call failed, ": No such file or directory"; nothing
@@ -62,5 +64,9 @@ class Output {
   bool is_new_ = false, begun_ = false;
   std::optional<std::ofstream> file_;
 };
+
+// What a flag names that may be missing.
+std::optional<Output> output_if_named(const Args& args, std::string_view flag,
+                                      std::initializer_list<NamedFile> others);
 
 }  // namespace prefix_cli

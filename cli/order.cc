@@ -2,10 +2,8 @@
 // before them. A row as JSON is the prompt, or what a prompt is made of.
 #include <algorithm>
 #include <cstdio>
-#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <unordered_map>
 
@@ -185,10 +183,7 @@ int order_command(const Args& args) {
   Input input("--in", args.get("--in", "-"));
   const NamedFile in{"--in", args.get("--in")};
   Output output("--out", args.get("--out", "-"), {in});
-  std::optional<Output> summary;
-  if (args.has("--summary"))
-    summary.emplace("--summary", args.get("--summary"),
-                    std::initializer_list<NamedFile>{in, {"--out", args.get("--out")}});
+  auto summary = output_if_named(args, "--summary", {in, {"--out", args.get("--out")}});
 
   TextTable table(format, names_of(args));
   LineReader reader(input, progress);

@@ -3,10 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <initializer_list>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "api.h"
 #include "args.h"
@@ -120,10 +118,7 @@ int partition_command(const Args& args) {
   Input input("--in", args.get("--in", "-"));
   const NamedFile in{"--in", args.get("--in")};
   Output output("--out", args.get("--out", "-"), {in});
-  std::optional<Output> summary;
-  if (args.has("--summary"))
-    summary.emplace("--summary", args.get("--summary"),
-                    std::initializer_list<NamedFile>{in, {"--out", args.get("--out")}});
+  auto summary = output_if_named(args, "--summary", {in, {"--out", args.get("--out")}});
 
   LineReader reader(input, progress);
   const bool csv = format == RowFormat::kCsv;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <initializer_list>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -234,12 +233,8 @@ int run_command(const Args& args) {
   const NamedFile of_summary{"--summary", args.get("--summary")};
   Input input("--in", in.path);
   Output out("--out", of_out.path, {in, of_model});
-  std::optional<Output> summary, tree;
-  using Others = std::initializer_list<NamedFile>;
-  if (args.has("--summary"))
-    summary.emplace("--summary", of_summary.path, Others{in, of_model, of_out});
-  if (args.has("--tree"))
-    tree.emplace("--tree", args.get("--tree"), Others{in, of_model, of_out, of_summary});
+  auto summary = output_if_named(args, "--summary", {in, of_model, of_out});
+  auto tree = output_if_named(args, "--tree", {in, of_model, of_out, of_summary});
 
   Totals totals;
   const Clock::time_point load_start = Clock::now();
