@@ -1,6 +1,7 @@
 #include "cache/cache_events.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace prefix {
@@ -52,26 +53,42 @@ CacheEvent CacheEvents::stored(NodeId id, int32_t page_block) {
   return event;
 }
 
+// Runs f, which posts. The tree cannot wait for memory: without it the reader learns that it missed
+// something.
+template <typename F>
+void CacheEvents::posting(const F& f) {
+  try {
+    f();
+  } catch (const std::bad_alloc&) {
+    ring_.clear();
+    ++next_;
+  }
+}
+
 void CacheEvents::computed(NodeId id, int32_t from) {
-  if (!states_) post_stored(id, from);
+  if (!states_) posting([&] { post_stored(id, from); });
 }
 
 void CacheEvents::evicting(NodeId id, int32_t from) {
-  if (!states_) post_removed(id, from);
+  if (!states_) posting([&] { post_removed(id, from); });
 }
 
 // What only this state lets requests get to, from the top down.
 void CacheEvents::state_kept(NodeId id) {
-  std::vector<NodeId> path;
-  for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
-    path.push_back(id);
-  for (; !path.empty(); path.pop_back()) post_stored(path.back(), 0);
+  posting([&] {
+    std::vector<NodeId> path;
+    for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
+      path.push_back(id);
+    for (; !path.empty(); path.pop_back()) post_stored(path.back(), 0);
+  });
 }
 
 void CacheEvents::taking_state(NodeId id) {
   if (!tree_.state_is_kept(id)) return;
-  for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
-    post_removed(id, 0);
+  posting([&] {
+    for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
+      post_removed(id, 0);
+  });
 }
 
 void CacheEvents::post_stored(NodeId id, int32_t from) {
@@ -96,10 +113,13 @@ void CacheEvents::post_removed(NodeId id, int32_t from) {
 }
 
 void CacheEvents::check_cleared() {
-  if (tree_.token_count() > 0 || next_ == 0 || ring_.back().kind == CacheEvent::kCleared) return;
-  CacheEvent event;
-  event.kind = CacheEvent::kCleared;
-  post(std::move(event));
+  if (tree_.token_count() > 0 || next_ == 0) return;
+  if (!ring_.empty() && ring_.back().kind == CacheEvent::kCleared) return;
+  posting([&] {
+    CacheEvent event;
+    event.kind = CacheEvent::kCleared;
+    post(std::move(event));
+  });
 }
 
 const CacheEvent* CacheEvents::read(int64_t from) const {

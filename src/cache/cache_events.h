@@ -17,6 +17,8 @@
 //   path     [ block 0 ][ block 1 ][ block 2 ]       stored: 0 and 1, when S is there
 //                               S ^                  removed: both, when S goes
 //
+// Events that there is no memory for leave a gap as well.
+//
 // Not thread-safe.
 #pragma once
 
@@ -69,6 +71,8 @@ class CacheEvents {
  private:
   bool ends_block(int32_t page_block) const { return (page_block + 1) % block_pages_ == 0; }
   CacheEvent stored(NodeId id, int32_t page_block);
+  template <typename F>
+  void posting(const F& f);
   void post_stored(NodeId id, int32_t from);
   void post_removed(NodeId id, int32_t from);
   void post(CacheEvent event);

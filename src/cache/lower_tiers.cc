@@ -252,7 +252,13 @@ void LowerTiers::computed(int64_t rows, int64_t ns) {
 // --- saving --------------------------------------------------------------------------------------
 
 void LowerTiers::save(NodeId node, int32_t length) {
-  length = tree_.whole_until(node, length);
+  try {
+    save_path(node, tree_.whole_until(node, length));
+  } catch (const std::bad_alloc&) {  // another time
+  }
+}
+
+void LowerTiers::save_path(NodeId node, int32_t length) {
   if (length == 0) return;
   const size_t bytes = kv_.layout().page_bytes();
   std::vector<PageKey> keys;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace prefix {
 namespace {
@@ -92,10 +93,13 @@ void MissReasons::text_made_room(const Tree& tree, NodeId id) {
 }
 
 void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
-  if (tree.whole()) {
-    text_made_room(tree, id);
-    return;
+  try {
+    tree.whole() ? text_made_room(tree, id) : path_made_room(tree, id, from);
+  } catch (const std::bad_alloc&) {  // the tree cannot wait for statistics
   }
+}
+
+void MissReasons::path_made_room(const Tree& tree, NodeId id, int32_t from) {
   path_.clear();
   for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent) path_.push_back(up);
   const int32_t name_space = tree.name_space(tree.node(id));

@@ -37,7 +37,7 @@ class MissReasons {
   void count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found);
   void count_again(int64_t tokens) { counts_.granularity += tokens; }
   void count_state(int64_t tokens) { counts_.state += tokens; }
-  // Tokens [from, computed) of a node are about to make room.
+  // Tokens [from, computed) of a node are about to make room. Without memory it is not noted.
   void made_room(const Tree& tree, NodeId id, int32_t from);
 
   const MissCounts& counts() const { return counts_; }
@@ -54,6 +54,7 @@ class MissReasons {
   int64_t& reason_of(uint64_t hash, int32_t name_space);
   void see(uint64_t hash, int32_t name_space);
   void text_made_room(const Tree& tree, NodeId id);
+  void path_made_room(const Tree& tree, NodeId id, int32_t from);
   Entry& place(uint64_t hash) { return table_[hash >> 48]; }
 
   std::vector<Entry> table_;

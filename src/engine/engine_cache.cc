@@ -25,7 +25,7 @@ int64_t Engine::drop_namespace(int32_t name_space) {
   all.push_back(name_space);
   int64_t tokens = 0;
   for (const int32_t one : all)
-    for (NodeId root : scheduler_->roots().roots_of(one)) tokens += tree_->drop(root);
+    scheduler_->roots().for_each(one, [&](NodeId root) { tokens += tree_->drop(root); });
   if (events_) events_->check_cleared();
   return tokens;
 }
@@ -47,7 +47,7 @@ int64_t Engine::close_one(int32_t name_space) {
   const int64_t before = tree_->tokens_of(name_space);
   scheduler_->expire_cache();
   scheduler_->end_leases(name_space);
-  for (const NodeId root : scheduler_->roots().roots_of(name_space)) tree_->drop(root);
+  scheduler_->roots().for_each(name_space, [&](NodeId root) { tree_->drop(root); });
   const int64_t freed = before - tree_->tokens_of(name_space);
   limits_.erase(name_space);
   namespaces_.close(name_space);
@@ -60,11 +60,11 @@ void Engine::free_closed_namespaces() {
   for (auto at = closed.begin(); at != closed.end();) {
     const int32_t name_space = at++->first;
     if (scheduler_->uses(name_space)) continue;
-    for (const NodeId root : scheduler_->roots().roots_of(name_space)) {
+    scheduler_->roots().for_each(name_space, [&](NodeId root) {
       tree_->drop(root);
       keys_->forget(root);
       if (tiers_) tiers_->forget(root);
-    }
+    });
     scheduler_->forget(name_space);
     tree_->remove_namespace(name_space);
     namespaces_.forget(name_space);
@@ -107,10 +107,10 @@ int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n)
   namespaces_.require(name_space);
   scheduler_->expire_cache();
   int64_t evicted = 0;
-  for (NodeId root : scheduler_->roots().roots_of(name_space)) {
+  scheduler_->roots().for_each(name_space, [&](NodeId root) {
     const Match m = tree_->match(root, {tokens, n});
     if (static_cast<size_t>(m.matched) == n) evicted += tree_->drop_after(m);
-  }
+  });
   if (events_) events_->check_cleared();
   return evicted;
 }
@@ -123,13 +123,13 @@ CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, 
   scheduler_->expire_cache();
   NodeId path = kNoNode;
   int32_t best = 0;
-  for (NodeId root : scheduler_->roots().roots_of(name_space)) {
+  scheduler_->roots().for_each(name_space, [&](NodeId root) {
     const Match m = tree_->match(root, {tokens, n});
     if (const int32_t usable = usable_tokens(m, n, true); usable > best) {
       path = m.node;
       best = usable;
     }
-  }
+  });
   if (best == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
   // The whole edge stays that holds the last token: a split would disturb a step that runs now.
   return {scheduler_->add_lease(tree_->node_at(path, best - 1), ttl_ms), best};
@@ -154,8 +154,9 @@ void Engine::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t q
     fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, "; one token takes ", token);
   if (quota_bytes > 0 && floor_bytes > quota_bytes)
     fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", above quota_bytes, ", quota_bytes);
+  auto& limits = limits_[name_space];  // while nothing has changed: it may find no memory
   tree_->set_limits(name_space, floor_bytes / token, quota_bytes / token);
-  limits_[name_space] = {floor_bytes, quota_bytes};
+  limits = {floor_bytes, quota_bytes};
 }
 
 CacheUsage Engine::cache_usage(int32_t name_space) {

@@ -60,7 +60,7 @@ void EvictionQueue::link(Class& c, NodeId before, NodeId id) {
   (n.queue_next != kNoNode ? nodes_[n.queue_next].queue_previous : c.tail) = id;
 }
 
-void EvictionQueue::insert(NodeId id) {
+bool EvictionQueue::insert(NodeId id) noexcept {
   const Key mine{state_.class_of(nodes_[id]), rank(id)};
   // With an age the rank of a linked node would change as it waits.
   Class* const c = ages(state_.policy) ? nullptr : class_for(mine.of_class);
@@ -69,10 +69,14 @@ void EvictionQueue::insert(NodeId id) {
   } else if (c && mine.rank <= rank(c->head)) {
     link(*c, kNoNode, id);
   } else {
-    late_.emplace_back();
+    try {
+      late_.emplace_back();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     sift_up(late_.size() - 1, {mine, id});
   }
-  nodes_[id].queued = true;
+  return nodes_[id].queued = true;
 }
 
 void EvictionQueue::erase(NodeId id) {

@@ -1,9 +1,9 @@
 // A node of the prefix tree: an edge, that is a run of tokens (see the drawing in tree.h).
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace prefix {
@@ -42,10 +42,9 @@ static_assert(sizeof(Node) == 80);
 class NodeArena {
  public:
   NodeId add() {
-    NodeId id;
-    if (!free_.empty()) {
-      id = free_.back();
-      free_.pop_back();
+    NodeId id = free_;
+    if (id != kNoNode) {
+      free_ = (*this)[id].queue_next;
     } else {
       id = size_;
       if (static_cast<size_t>(id) == room()) add_chunk();
@@ -55,14 +54,13 @@ class NodeArena {
     ++live_;
     return id;
   }
-  // After it, that many calls of add(), and any of remove(), take no memory.
+  // After it, that many calls of add() take no memory.
   void prepare(size_t nodes) {
-    while (room() < static_cast<size_t>(size_) + nodes) add_chunk();
-    if (free_.capacity() < room()) free_.reserve(std::max(room(), 2 * free_.capacity()));
+    while (room() < live_ + nodes) add_chunk();
   }
   size_t room() const { return chunks_.size() * kChunk; }  // ids that there is memory for
-  void remove(NodeId id) {
-    free_.push_back(id);
+  void remove(NodeId id) noexcept {
+    (*this)[id].queue_next = std::exchange(free_, id);
     (*this)[id].root = -1;
     --live_;
   }
@@ -76,9 +74,7 @@ class NodeArena {
   }
   NodeId limit() const { return size_; }  // ids are below this
   size_t live() const { return live_; }
-  size_t metadata_bytes() const {
-    return chunks_.size() * kChunk * sizeof(Node) + free_.capacity() * sizeof(NodeId);
-  }
+  size_t metadata_bytes() const { return chunks_.size() * kChunk * sizeof(Node); }
 
  private:
   static constexpr size_t kChunk = 1024;
@@ -86,7 +82,7 @@ class NodeArena {
   void add_chunk() { chunks_.push_back(std::make_unique<Node[]>(kChunk)); }
 
   std::vector<std::unique_ptr<Node[]>> chunks_;
-  std::vector<NodeId> free_;
+  NodeId free_ = kNoNode;  // the first free number; `queue_next` leads to the next one
   NodeId size_ = 0;
   size_t live_ = 0;
 };

@@ -5,6 +5,9 @@
 //   next        [ 1 ][ 3 ][   ][ - ][   ]       the page of the following 32 positions, and back
 //   tokens      [ 32 ids ][ 32 ids ] ...        beside their keys and values, slot by slot
 //
+// Free pages are linked through `previous`, and the numbers of free frames are a stack beside the pages,
+// so that giving back never takes memory.
+//
 // A page belongs to the tree nodes whose positions it holds: two after a split in mid-page, one
 // otherwise. A node knows its first and last page and how many there are; `next` leads from one to
 // the other. The bytes of a page are its *frame*, a number too; they live elsewhere (KvMemory,
@@ -52,6 +55,7 @@ class PagePool {
   // A page with one reference that follows `previous` (-1: none); the caller has checked
   // available(), or takes from its reservation.
   int32_t allocate(int32_t previous) {
+    prepare(1);
     const int32_t number = allocate_hollow(previous);
     fill(number);
     return number;
@@ -63,10 +67,9 @@ class PagePool {
     return number;
   }
   int32_t allocate_hollow(int32_t previous) {
-    int32_t number;
-    if (!free_.empty()) {
-      number = free_.back();
-      free_.pop_back();
+    int32_t number = free_;
+    if (number >= 0) {
+      free_ = page(number).previous;
     } else {
       number = size_;
       if (number / kChunkPages == chunks()) add_chunk();
@@ -78,23 +81,23 @@ class PagePool {
     ++hollow_;
     return number;
   }
-  // After it, that many calls of allocate(), and any of release(), take no memory.
+  // After it, that many calls that hand out a page, and of fill(), take no memory.
   void prepare(int32_t pages) {
-    const int64_t fresh = int64_t{pages} - static_cast<int64_t>(free_.size());
-    while (int64_t{chunks()} * kChunkPages < size_ + fresh) add_chunk();
-    for (std::vector<int32_t>* list : {&free_, &free_frames_})
-      if (list->capacity() < room()) list->reserve(std::max(room(), 2 * list->capacity()));
-    dirty_.reserve(dirty_.size() + static_cast<size_t>(pages));
+    while (room() <
+           static_cast<size_t>(used_) + static_cast<size_t>(hollow_) + static_cast<size_t>(pages))
+      add_chunk();
+    const size_t dirty = dirty_.size() + static_cast<size_t>(pages);
+    if (dirty_.capacity() < dirty) dirty_.reserve(std::max(dirty, 2 * dirty_.capacity()));
   }
   // Pages that there is memory for; the numbers of all that were handed out are below it.
   size_t room() const { return chunks_.size() * kChunkPages; }
   void share(int32_t number) { ++page(number).references; }
-  void release(int32_t number) {
+  void release(int32_t number) noexcept {
     unmark(number);
     if (--page(number).references > 0) return;
     if (!hollow(number)) empty(number);
     --hollow_;
-    free_.push_back(number);
+    page(number).previous = std::exchange(free_, number);
   }
 
   // --- frames ---
@@ -106,9 +109,8 @@ class PagePool {
   // Gives a hollow page a frame; the caller has checked available(), or takes from what was set
   // aside for it.
   void fill(int32_t number) {
-    const bool dirty = !free_frames_.empty();
+    if (free_frames() > 0) dirty_.push_back(free_frame(free_frames() - 1));  // the one that it gets
     give_frame(number);
-    if (dirty) dirty_.push_back(frame(number));
   }
   // The same from a band.
   void fill_sliding(int32_t number) {
@@ -118,9 +120,9 @@ class PagePool {
     ++sliding_;
   }
   // Takes the frame of a page.
-  void empty(int32_t number) {
+  void empty(int32_t number) noexcept {
     settle(number);
-    free_frames_.push_back(std::exchange(frame_of(number), -1));
+    free_frame(free_frames()) = std::exchange(frame_of(number), -1);
     ++hollow_;
     --used_;
   }
@@ -170,10 +172,7 @@ class PagePool {
   // listed twice, when it was freed and handed out again since.
   void set_clean(int32_t number) { std::erase(dirty_, frame(number)); }
 
-  size_t metadata_bytes() const {
-    return chunks_.size() * sizeof(Chunk) +
-           (free_.capacity() + free_frames_.capacity()) * sizeof(int32_t);
-  }
+  size_t metadata_bytes() const { return chunks_.size() * sizeof(Chunk); }
 
  private:
   static constexpr int32_t kChunkPages = 1024;
@@ -189,6 +188,7 @@ class PagePool {
   struct Chunk {
     Page pages[kChunkPages];
     int32_t frames[kChunkPages];
+    int32_t free_frames[kChunkPages];  // this part of the stack
     int32_t tokens[kChunkPages * kPageTokens];
   };
 
@@ -199,13 +199,11 @@ class PagePool {
   const Page& page(int32_t number) const { return const_cast<PagePool*>(this)->page(number); }
 
   int32_t& frame_of(int32_t number) { return chunk(number).frames[number % kChunkPages]; }
+  int32_t free_frames() const { return frames_ - used_; }
+  // The stack has room for as many as there are pages, and there are no more frames than pages.
+  int32_t& free_frame(int32_t place) { return chunk(place).free_frames[place % kChunkPages]; }
   void give_frame(int32_t number) {
-    if (!free_frames_.empty()) {
-      frame_of(number) = free_frames_.back();
-      free_frames_.pop_back();
-    } else {
-      frame_of(number) = frames_++;
-    }
+    frame_of(number) = free_frames() > 0 ? free_frame(free_frames() - 1) : frames_++;
     --hollow_;
     if (++used_ > peak_) peak_ = used_;
   }
@@ -220,8 +218,7 @@ class PagePool {
   int32_t peak_ = 0;
   int32_t reserved_ = 0;
   std::vector<std::unique_ptr<Chunk>> chunks_;
-  std::vector<int32_t> free_;
-  std::vector<int32_t> free_frames_;
+  int32_t free_ = -1;           // the first free page
   std::vector<int32_t> dirty_;  // frames
 };
 

@@ -22,26 +22,33 @@ Tree::Tree(PagePool& pages, const TreeOptions& options)
 
 // --- structure -----------------------------------------------------------------------------------
 
+void Tree::prepare(int32_t nodes, int32_t pages) {
+  const auto count = static_cast<size_t>(nodes);
+  nodes_.prepare(count);
+  children_.prepare(count);
+  if (roots_.capacity() < roots_.size() + count)
+    roots_.reserve(std::max(roots_.size() + count, 2 * roots_.capacity()));
+  if (keep_created_ && state_.created.size() < nodes_.room()) state_.created.resize(nodes_.room());
+  pages_.prepare(pages);
+}
+
 NodeId Tree::add_node(int32_t root) {
   const NodeId id = nodes_.add();
   nodes_[id].root = root;
   nodes_[id].last_use = tick_;
-  if (keep_created_) {
-    if (state_.created.size() <= static_cast<size_t>(id))
-      state_.created.resize(static_cast<size_t>(id) + 1);
-    state_.created[static_cast<size_t>(id)] = tick_;
-  }
+  if (keep_created_) state_.created[static_cast<size_t>(id)] = tick_;
   return id;
 }
 
 NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter, bool is_private) {
+  prepare(1, 0);
   Namespace& space = namespaces_.try_emplace(name_space).first->second;
-  int32_t number = static_cast<int32_t>(roots_.size());
-  if (free_roots_.empty()) {
-    roots_.emplace_back();
+  int32_t number = free_root_;
+  if (number >= 0) {
+    free_root_ = roots_[static_cast<size_t>(number)].node;
   } else {
-    number = free_roots_.back();
-    free_roots_.pop_back();
+    number = static_cast<int32_t>(roots_.size());
+    roots_.emplace_back();
   }
   const NodeId id = add_node(number);
   roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, adapter, &space, is_private};
@@ -52,9 +59,8 @@ NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter, 
 void Tree::remove_root(NodeId root) {
   const Node& n = nodes_[root];
   PREFIX_CHECK(n.parent == kNoNode && n.first_child == kNoNode && n.subtree_locks == 0);
-  free_roots_.push_back(n.root);
   --space_of(n).roots;
-  roots_[static_cast<size_t>(n.root)] = {};
+  roots_[static_cast<size_t>(n.root)] = {.node = std::exchange(free_root_, n.root)};
   nodes_.remove(root);
 }
 
@@ -132,7 +138,7 @@ void Tree::link(NodeId parent, NodeId child) {
   children_changed(parent);
 }
 
-void Tree::unlink(NodeId id) {
+void Tree::unlink(NodeId id) noexcept {
   const Node& c = nodes_[id];
   Node& p = nodes_[c.parent];
   children_.erase(c.parent, token(c, 0), id);
@@ -145,6 +151,7 @@ void Tree::unlink(NodeId id) {
 }
 
 NodeId Tree::split(NodeId id, int32_t offset) {
+  prepare(1, 0);
   const NodeId upper = add_node(nodes_[id].root);
   Node& lower = nodes_[id];
   Node& up = nodes_[upper];
@@ -163,10 +170,8 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   up.last_use = lower.last_use;
   if (keep_created_)
     state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
-  if (const auto found = expires_.find(id); found != expires_.end()) {
-    expires_[upper] = found->second;
-    expiries_.push({found->second, upper});
-  }
+  if (const auto found = expires_.find(id); found != expires_.end())
+    expire_at(upper, found->second);
 
   // The upper half takes the place of the lower one among its siblings.
   up.parent = lower.parent;
@@ -358,7 +363,7 @@ void Tree::move_lock(NodeId from, NodeId leaf) {
 }
 
 // Cuts off a leaf that is not held what is pending, and what no request could go on from, and goes up
-// while nodes vanish.
+// while nodes vanish. A leaf that there is no memory to queue goes, too.
 void Tree::prune(NodeId id, bool keep) {
   for (;;) {
     const Node& n = nodes_[id];
@@ -371,8 +376,9 @@ void Tree::prune(NodeId id, bool keep) {
     }
     if (stays > 0) {
       if (stays < n.length) cut(id, stays);
-      update_queue(id);
-      return;
+      if (update_queue(id)) return;
+      tell_evicting(id, 0, EvictReason::kCapacity);
+      evicted_tokens_ += n.length;
     }
     const NodeId parent = n.parent;
     remove(id);
@@ -380,14 +386,26 @@ void Tree::prune(NodeId id, bool keep) {
   }
 }
 
-void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) {
+// Of a node that is not queued. A time that there is no memory for has come: the node is usable still,
+// and the first to go.
+void Tree::expire_at(NodeId id, int64_t ms) noexcept {
+  try {
+    expires_[id] = ms;
+    expiries_.push({ms, id});
+  } catch (const std::bad_alloc&) {
+    expires_.erase(id);
+    nodes_[id].expired = true;
+    children_changed(id);
+  }
+}
+
+void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept {
   const bool starts = std::exchange(nodes_[id].expired, false) || is_new;
   const auto found = expires_.find(id);
   if (use.expires_ms == 0) {
     if (found != expires_.end()) expires_.erase(found);
   } else if (starts || (found != expires_.end() && found->second < use.expires_ms)) {
-    expires_[id] = use.expires_ms;
-    expiries_.push({use.expires_ms, id});
+    expire_at(id, use.expires_ms);
   }
 }
 
@@ -409,30 +427,19 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   PREFIX_CHECK(n > 0 && match.matched <= n);
   ++tick_;
   lock(match.node);  // keeps the matched path while room is made
-  std::vector<int32_t> to_own;
-  if (!use.slides) to_own = pages_to_own(match.node, use.reads_from, match.computed, match.matched);
-  const int32_t needed =
-      use.slides ? 0 : pages_needed(match, n) + static_cast<int32_t>(to_own.size());
-  const int32_t name_space = this->name_space(nodes_[match.node]);
-  const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
-  if (!make_room_in(name_space, added)) {
-    const Namespace& s = space_of(nodes_[match.node]);
-    const int64_t held = s.tokens;
+  try {
+    std::vector<int32_t> to_own;
+    if (!use.slides)
+      to_own = pages_to_own(match.node, use.reads_from, match.computed, match.matched);
+    const auto owned = static_cast<int32_t>(to_own.size());
+    make_room_for(match, n, owned, use);
+    prepare(2, pages_needed(match, n) + owned);
+    // From here on nothing fails.
+    for (const int32_t page : to_own) own_page(page);
+  } catch (...) {
     unlock(match.node, true);
-    fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
-         held, " that are in use, and its quota is ", s.quota);
+    throw;
   }
-  // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
-  // cache.
-  const int64_t most = int64_t{pages_.available()} + pages_.used() - pages_.sliding_pages() -
-                       held_state_pages_ - held_frames();
-  if (needed > most || !make_room(needed, name_space)) {
-    unlock(match.node, true);
-    fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
-         " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
-         " (cache_bytes) are free or evictable");
-  }
-  for (const int32_t page : to_own) own_page(page);
   if (match.matched == n) {
     use_path(match.node, use);
     return match.node;
@@ -448,6 +455,26 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   move_lock(match.node, id);
   if (!whole_) use_path(parent, use);
   return id;
+}
+
+// For attach(), with `owned` pages of the match that need a frame. Throws kCacheFull.
+void Tree::make_room_for(const Match& match, int32_t n, int32_t owned, const AttachOptions& use) {
+  const int32_t needed = use.slides ? 0 : pages_needed(match, n) + owned;
+  const int32_t name_space = this->name_space(nodes_[match.node]);
+  const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
+  if (!make_room_in(name_space, added)) {
+    const Namespace& s = space_of(nodes_[match.node]);
+    fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
+         s.tokens, " that are in use, and its quota is ", s.quota);
+  }
+  // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
+  // cache.
+  const int64_t most = int64_t{pages_.available()} + pages_.used() - pages_.sliding_pages() -
+                       held_state_pages_ - held_frames();
+  if (needed > most || !make_room(needed, name_space))
+    fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
+         " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
+         " (cache_bytes) are free or evictable");
 }
 
 NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const AttachOptions& use) {
@@ -478,6 +505,7 @@ NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const At
 NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken,
                      bool slides) {
   *pages_taken = 0;
+  prepare(2, 1);
   const auto follow = [&](NodeId along) {
     if (!slides) *pages_taken = own_page(page_at(nodes_[along], length));
   };

@@ -36,6 +36,9 @@
 // quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
 // the engine owns it.
 //
+// What adds to the tree may find no memory (std::bad_alloc); then nothing has changed but evictions.
+// What only takes away needs none: a leaf that there is no memory to queue for eviction goes at once.
+//
 // Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can be
 // continued where the last window of tokens is there. tree_windows.cc has the rules.
 //
@@ -241,7 +244,7 @@ class Tree {
   std::vector<int32_t> take_state_pages(int32_t pages);
   void give_state_pages(std::vector<int32_t> pages);
   // The node, which has none, owns this state now, and the caller a pin of it. `keep` false: only as
-  // long as it is pinned.
+  // long as it is pinned. Without memory for it the pages come back.
   void add_state(NodeId id, std::vector<int32_t> pages, bool keep);
   // Takes it from the node; the pages are the caller's.
   std::vector<int32_t> take_state(NodeId id);
@@ -299,7 +302,7 @@ class Tree {
   void evict_tail(NodeId id, int32_t pages, EvictReason why = EvictReason::kCapacity);
   // Evicts the last tokens of a leaf that is not held, all of it when it has no more.
   void evict_tokens(NodeId id, int32_t tokens, EvictReason why = EvictReason::kCapacity);
-  // None of them may change the tree.
+  // None of them may change the tree, or throw.
   struct Observer {
     // Before tokens [from, computed) of a node go.
     std::function<void(NodeId id, int32_t from, EvictReason why)> evicting;
@@ -339,6 +342,7 @@ class Tree {
  private:
   friend class TreeEditor;
 
+  using StateQueue = std::set<std::pair<EvictionQueue::Key, NodeId>>;
   struct State {
     std::vector<int32_t> pages;
     int64_t last_use = 0;  // ticks, of the state alone
@@ -350,7 +354,8 @@ class Tree {
     bool exempt = false;  // from thinning
     bool fork = false;    // its node has more than one child
     bool queued = false;
-    EvictionQueue::Key key{};  // while it is queued
+    EvictionQueue::Key key{};     // while it is queued
+    StateQueue::node_type place;  // in the queue; here while it is not there
   };
   struct Namespace {
     int32_t roots = 0;
@@ -382,6 +387,8 @@ class Tree {
     return found != namespaces_.end() ? &found->second : nullptr;
   }
   NodeId child(NodeId parent, int32_t token) const;
+  // After it, so many nodes (with roots) and pages are made without memory.
+  void prepare(int32_t nodes, int32_t pages);
   // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
   NodeId split(NodeId id, int32_t offset);
   // Drops a lock and leaves times as they are.
@@ -389,14 +396,16 @@ class Tree {
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
   void link(NodeId parent, NodeId child);
-  void unlink(NodeId id);
+  void unlink(NodeId id) noexcept;
   void remove(NodeId id);
   void write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow = false);
   void cut(NodeId id, int32_t length);
   void count_tokens(const Node& n, int32_t tokens);
   void move_lock(NodeId from, NodeId leaf);
+  void make_room_for(const Match& match, int32_t n, int32_t owned, const AttachOptions& use);
   void use_path(NodeId id, const AttachOptions& use);
-  void set_expiry(NodeId id, const AttachOptions& use, bool is_new);
+  void set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept;
+  void expire_at(NodeId id, int64_t ms) noexcept;
   void prune(NodeId id, bool keep);
   void tell_evicting(NodeId id, int32_t from, EvictReason why) const {
     if (observer_.evicting && !is_private(nodes_[id])) observer_.evicting(id, from, why);
@@ -421,7 +430,9 @@ class Tree {
   int32_t resumable_in(NodeId id, int32_t most) const;
   EvictionQueue& queue_of(const Node& n);
   void dequeue(NodeId id);
-  void update_queue(NodeId id);
+  bool update_queue(NodeId id) noexcept;
+  void queue_or_evict(NodeId id, EvictReason why);
+  std::vector<NodeId> queued_leaves() const;
   static bool may_go(const Node& n) {
     return n.length > 0 && n.subtree_locks == 0 && n.first_child == kNoNode;
   }
@@ -432,7 +443,7 @@ class Tree {
   void check_states(std::vector<int32_t>& owners) const;
   EvictionQueue::Key state_key(NodeId id, const State& state) const;
   void count_kept_state(NodeId id, int32_t by);
-  void update_state(NodeId id);
+  void update_state(NodeId id) noexcept;
   void forget_state(NodeId id) {
     if (has_state(id)) drop_state(id);
   }
@@ -459,10 +470,10 @@ class Tree {
   PolicyState state_;
   EvictionQueue common_;
   std::vector<Root> roots_;
-  std::vector<int32_t> free_roots_;
+  int32_t free_root_ = -1;  // the first free number; Root::node leads to the next one
   std::unordered_map<int32_t, Namespace> namespaces_;  // by number
   std::unordered_map<NodeId, State> states_;
-  std::set<std::pair<EvictionQueue::Key, NodeId>> state_queue_;  // those that may go
+  StateQueue state_queue_;  // those that may go
   int64_t state_evictions_ = 0;
   int32_t held_state_pages_ = 0;                 // of pinned states, and those without a node:
   int32_t loose_state_pages_ = 0;                // taken, and not yet a node's

@@ -5,17 +5,9 @@
 namespace prefix {
 
 void TreeEditor::prepare(int32_t nodes, int32_t pages) {
-  const auto count = static_cast<size_t>(nodes);
-  Tree& t = tree_;
-  t.nodes_.prepare(count);
-  t.children_.prepare(count);
-  if (t.roots_.capacity() < t.roots_.size() + count)
-    t.roots_.reserve(std::max(t.roots_.size() + count, 2 * t.roots_.capacity()));
-  std::vector<int64_t>& created = t.state_.created;
-  if (t.keep_created_ && created.capacity() < t.nodes_.room())
-    created.reserve(std::max(t.nodes_.room(), 2 * created.capacity()));
-  t.common_.prepare(t.nodes_.live() + count);  // a leaf that goes may leave its parent as one
-  t.pages_.prepare(pages);
+  tree_.prepare(nodes, pages);
+  // A leaf that goes may leave its parent as one.
+  tree_.common_.prepare(tree_.nodes_.live() + static_cast<size_t>(nodes));
 }
 
 NodeId TreeEditor::add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses,

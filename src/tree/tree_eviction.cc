@@ -3,6 +3,9 @@
 #include <bit>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/page.h"
 #include "base/status.h"
@@ -17,47 +20,53 @@ EvictionQueue& Tree::queue_of(const Node& n) {
 
 void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
 
-// The queue has the computed leaves that are not held and own no state, and nothing else.
-void Tree::update_queue(NodeId id) {
+// The queue has the computed leaves that are not held and own no state, and nothing else. False: there
+// is no memory for another one.
+bool Tree::update_queue(NodeId id) noexcept {
   const Node& n = nodes_[id];
   const bool waits = may_go(n) && !has_state(id);
-  if (waits == n.queued) return;
-  if (waits) {
-    queue_of(n).insert(id);
-  } else {
-    dequeue(id);
-  }
+  if (waits == n.queued) return true;
+  if (waits) return queue_of(n).insert(id);
+  dequeue(id);
+  return true;
+}
+
+void Tree::queue_or_evict(NodeId id, EvictReason why) {
+  if (!update_queue(id)) evict(id, why);
 }
 
 void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   Namespace& s = namespaces_.try_emplace(name_space).first->second;
-  std::vector<NodeId> waiting;
-  for (NodeId id = 0; id < nodes_.limit(); ++id) {
-    const Node& n = nodes_[id];
-    if (n.root < 0 || !n.queued || &space_of(n) != &s) continue;
-    waiting.push_back(id);
-    dequeue(id);
+  std::vector<NodeId> waiting = queued_leaves();
+  std::erase_if(waiting, [&](NodeId id) { return &space_of(nodes_[id]) != &s; });
+  std::unique_ptr<EvictionQueue> own;
+  if (floor > 0 || quota > 0) {
+    own = std::make_unique<EvictionQueue>(nodes_, state_);
+    limited_.reserve(limited_.size() + 1);
   }
+  for (const NodeId id : waiting) dequeue(id);
   s.floor = floor;
   s.quota = quota;
+  s.own = std::move(own);
   std::erase(limited_, name_space);
-  s.own.reset();
-  if (floor > 0 || quota > 0) {
-    s.own = std::make_unique<EvictionQueue>(nodes_, state_);
-    limited_.push_back(name_space);
-  }
-  for (const NodeId id : waiting) update_queue(id);
+  if (s.own) limited_.push_back(name_space);
+  for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);
+}
+
+std::vector<NodeId> Tree::queued_leaves() const {
+  std::vector<NodeId> leaves;
+  for (NodeId id = 0; id < nodes_.limit(); ++id)
+    if (nodes_[id].root >= 0 && nodes_[id].queued) leaves.push_back(id);
+  return leaves;
 }
 
 void Tree::set_policy(Policy policy, double alpha) {
   state_.alpha = alpha;
   if (policy == state_.policy) return;
-  std::vector<NodeId> waiting;
-  for (NodeId id = 0; id < nodes_.limit(); ++id)
-    if (nodes_[id].root >= 0 && nodes_[id].queued) waiting.push_back(id);
+  const std::vector<NodeId> waiting = queued_leaves();
   for (const NodeId id : waiting) dequeue(id);
   state_.policy = policy;
-  for (const NodeId id : waiting) update_queue(id);
+  for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);
   for (const auto& [id, state] : states_) update_state(id);
 }
 
@@ -109,6 +118,7 @@ void Tree::evict_tokens(NodeId id, int32_t tokens, EvictReason why) {
   tell_evicting(id, left, why);
   evicted_tokens_ += n.length - left;
   cut(id, left);
+  queue_or_evict(id, why);  // it may have had a state
 }
 
 // Evicts at most `pages` pages of the victim, fewer when its namespace would fall below its floor.
@@ -201,7 +211,9 @@ int64_t Tree::drop_after(const Match& match, EvictReason why) {
   drop(match.node, why);
   const Node& n = nodes_[match.node];
   if (!may_go(n)) return before - tokens_;
-  if (match.offset == n.length) {
+  if (!update_queue(match.node)) {
+    evict(match.node, why);
+  } else if (match.offset == n.length) {
     prune(match.node, true);
   } else {
     evict_tokens(match.node, n.length - match.offset, why);
@@ -219,8 +231,8 @@ int64_t Tree::expire(int64_t now_ms) {
     expires_.erase(found);
     if (nodes_[due.id].queued) dequeue(due.id);
     nodes_[due.id].expired = true;
-    update_queue(due.id);
     children_changed(due.id);
+    queue_or_evict(due.id, EvictReason::kExpired);
   }
   const auto sweep = [&](EvictionQueue& queue) {
     while (!queue.empty() && nodes_[queue.front()].expired)
@@ -236,7 +248,6 @@ int64_t Tree::expire(int64_t now_ms) {
 size_t Tree::metadata_bytes() const {
   return nodes_.metadata_bytes() + children_.metadata_bytes() +
          state_.created.capacity() * sizeof(int64_t) + roots_.capacity() * sizeof(Root) +
-         free_roots_.capacity() * sizeof(int32_t) +
          namespaces_.size() * sizeof(decltype(namespaces_)::value_type);
 }
 

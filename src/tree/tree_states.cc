@@ -25,6 +25,7 @@ std::vector<int32_t> Tree::take_state_pages(int32_t pages) {
   PREFIX_CHECK(pages <= pages_.available());
   std::vector<int32_t> taken;
   taken.reserve(static_cast<size_t>(pages));
+  pages_.prepare(pages);
   for (int32_t i = 1; i < pages; ++i) taken.push_back(pages_.allocate_blank(-1));
   // The state may end in this one: nothing of others may lie behind it, where it leaves the process.
   if (pages > 0) taken.push_back(pages_.allocate(-1));
@@ -43,7 +44,16 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   const Node& n = nodes_[id];
   PREFIX_CHECK(n.length > 0 && n.computed == n.length && !has_state(id));
   const auto count = static_cast<int32_t>(pages.size());
-  State& state = states_[id];
+  StateQueue place;
+  try {
+    place.insert({{}, id});
+    states_.try_emplace(id);
+  } catch (...) {
+    give_state_pages(std::move(pages));
+    throw;
+  }
+  State& state = states_.at(id);
+  state.place = place.extract(place.begin());
   state.pages = std::move(pages);
   state.last_use = state.created = tick_;
   state.uses = 1;
@@ -93,7 +103,8 @@ void Tree::evict_state(NodeId id, EvictReason why) {
     tell_evicting(id, 0, why);  // the text goes alone
   drop_state(id);
   ++state_evictions_;
-  if (whole_ && may_go(nodes_[id])) evict(id, why);
+  const Node& n = nodes_[id];
+  if (may_go(n) && (whole_ || !n.queued)) evict(id, why);
 }
 
 void Tree::thin_states(NodeId id, int32_t most) {
@@ -202,16 +213,17 @@ EvictionQueue::Key Tree::state_key(NodeId id, const State& state) const {
 }
 
 // The queue has the states that are kept, not pinned, and not at a fork.
-void Tree::update_state(NodeId id) {
+void Tree::update_state(NodeId id) noexcept {
   State& state = states_.at(id);
-  if (state.queued) state_queue_.erase({state.key, id});
+  if (state.queued) state.place = state_queue_.extract({state.key, id});
   const Node& n = nodes_[id];
   const bool fork = at_fork(n);
   if (std::exchange(state.fork, fork) && !fork) state.base = state_.age;  // it may go again
   state.queued = state.pins == 0 && !fork;
   if (!state.queued) return;
   state.key = state_key(id, state);
-  state_queue_.insert({state.key, id});
+  state.place.value() = {state.key, id};
+  state_queue_.insert(std::move(state.place));
 }
 
 // What computing them costs has changed: those on the paths below with no other state between.

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <new>
+#include <set>
 
 #include "abi_support.h"
 
@@ -88,6 +89,37 @@ struct Case {
   std::function<prefix_status(prefix_error*)> call;
   std::function<void(bool)> check;  // after each call: did it succeed?
 };
+
+// All that the cache has can go: nothing holds it any more.
+void expect_nothing_left(prefix_engine* engine) {
+  EXPECT_EQ(prefix_cache_trim(engine, 0, nullptr, nullptr), PREFIX_OK);
+  EXPECT_EQ(stats_of(engine).pages_used, 0);
+  EXPECT_EQ(stats_of(engine).tree_tokens, 0);
+}
+
+// Who followed the events from the first one on knows the blocks that are there, or sees that some were
+// lost.
+void expect_told(prefix_engine* engine) {
+  std::set<int64_t> blocks;
+  prefix_cache_event event = PREFIX_CACHE_EVENT_INIT;
+  int64_t next = 0;
+  for (; prefix_cache_next_event(engine, next, &event, nullptr, 0, nullptr, nullptr) == PREFIX_OK;
+       ++next) {
+    if (event.sequence != next) return;
+    if (event.kind == PREFIX_CACHE_STORED) {
+      EXPECT_TRUE(blocks.insert(event.block).second);
+    }
+    if (event.kind == PREFIX_CACHE_REMOVED) {
+      EXPECT_EQ(blocks.erase(event.block), 1u);
+    }
+  }
+  const std::string there = text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_cache_dump_events(engine, b, c, n, e);
+  });
+  const std::string end = "{\"next\":" + std::to_string(next) + "}\n";
+  if (!there.ends_with(end)) return;
+  EXPECT_EQ(static_cast<size_t>(std::ranges::count(there, '\n')), blocks.size() + 1) << there;
+}
 
 // Lets each allocation of the call fail in turn. The answer is OUT_OF_MEMORY with a sentence, or OK
 // where the library can do without; then `check` sees whether anything changed.
@@ -472,6 +504,87 @@ TEST(Memory, SimulatingAHybridModel) {
   }
 }
 
+// What a caller does to the cache finds no memory: it is done or it is not, requests get the same values
+// afterwards, and nothing of the cache is lost.
+TEST(Memory, ChangingTheCache) {
+  const std::string snapshot = testing::TempDir() + "memory_test.snapshot";
+  Tokens path(100), branch(70);
+  for (size_t i = 0; i < path.size(); ++i) path[i] = static_cast<prefix_token>(i % 7);
+  std::copy_n(path.begin(), 50, branch.begin());
+  const Settings settings = {{"threads", "1"}, {"cache_events", "64"}};
+  int32_t name_space = 0;
+  const auto values = [&](prefix_engine* engine, const Tokens& tokens) {
+    const Options options = make_options({{"namespace_id", std::to_string(name_space).c_str()}});
+    const Batch batch = make_batch(engine);
+    add_logits(batch, tokens, {0, 1, 2}, options);
+    return values_of(run(engine, batch), 0);
+  };
+  const auto filled = [&] {
+    Engine engine = make_engine(settings);
+    EXPECT_EQ(prefix_namespace_open(engine, "n", 1, &name_space, nullptr), PREFIX_OK);
+    values(engine, path);
+    values(engine, branch);
+    return engine;
+  };
+  std::vector<float> wanted;
+  {
+    const Engine engine = filled();
+    wanted = values(engine, path);
+    ASSERT_EQ(
+        prefix_snapshot_save(engine, snapshot.c_str(), PREFIX_NUL, nullptr, 0, nullptr, nullptr),
+        PREFIX_OK);
+  }
+  using Change =
+      prefix_status (*)(prefix_engine*, int32_t, const Tokens&, const char*, prefix_error*);
+  const std::pair<const char*, Change> changes[] = {
+      {"evict", [](prefix_engine* g, int32_t n, const Tokens& t, const char*,
+                   prefix_error* e) { return prefix_cache_evict(g, n, t.data(), 40, nullptr, e); }},
+      {"drop", [](prefix_engine* g, int32_t n, const Tokens&, const char*,
+                  prefix_error* e) { return prefix_namespace_drop(g, n, nullptr, e); }},
+      {"trim", [](prefix_engine* g, int32_t, const Tokens&, const char*,
+                  prefix_error* e) { return prefix_cache_trim(g, 1, nullptr, e); }},
+      {"pin",
+       [](prefix_engine* g, int32_t n, const Tokens& t, const char*, prefix_error* e) {
+         int64_t lease = 0, pinned = 0;
+         const prefix_status s = prefix_cache_pin(g, n, t.data(), t.size(), 0, &lease, &pinned, e);
+         if (s == PREFIX_OK) prefix_cache_unpin(g, lease, nullptr);
+         return s;
+       }},
+      {"limits",
+       [](prefix_engine* g, int32_t n, const Tokens&, const char*, prefix_error* e) {
+         const prefix_status s = prefix_cache_set_limits(g, n, 0, 1 << 20, e);
+         if (s == PREFIX_OK) prefix_cache_set_limits(g, n, 0, 0, nullptr);
+         return s;
+       }},
+      {"close", [](prefix_engine* g, int32_t n, const Tokens&, const char*,
+                   prefix_error* e) { return prefix_namespace_close(g, n, nullptr, e); }},
+      {"load", [](prefix_engine* g, int32_t, const Tokens&, const char* file, prefix_error* e) {
+         prefix_cache_trim(g, 0, nullptr, nullptr);
+         return prefix_snapshot_load(g, file, PREFIX_NUL, nullptr, e);
+       }}};
+  for (const auto& [name, change] : changes) {
+    bool more = true;
+    for (int64_t nth = 0; more; nth += quick() ? 7 : 1) {
+      SCOPED_TRACE(std::string(name) + ", allocation " + std::to_string(nth));
+      const Engine engine = filled();
+      Error error;
+      prefix_status status = PREFIX_OK;
+      more = failing(nth % 2 ? Fail::kOnce : Fail::kFromThenOn, nth,
+                     [&] { status = change(engine, name_space, path, snapshot.c_str(), &error); });
+      if (status != PREFIX_OK) {
+        ASSERT_EQ(status, PREFIX_ERR_OUT_OF_MEMORY) << error.message;
+      }
+      expect_told(engine);
+      // A namespace that is closed is another one when it is opened again.
+      ASSERT_EQ(prefix_namespace_open(engine, "n", 1, &name_space, nullptr), PREFIX_OK);
+      EXPECT_EQ(values(engine, branch), values(engine, branch));
+      EXPECT_EQ(values(engine, path), wanted);
+      expect_nothing_left(engine);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 // Memory that is short for the engine's own threads while a batch runs: every request ends, with OK
 // or a status that tells of it, and the process lives. Where the engine cannot go on, it says so
 // from then on.
@@ -514,6 +627,7 @@ void run_out(Fail how, int64_t nth, int64_t* failures) {
     EXPECT_FALSE(message_of(job, i).empty());
   }
   if (prefix_engine_state(engine) == PREFIX_ENGINE_READY) {
+    expect_nothing_left(engine);
     expect_works(engine);
   } else {
     EXPECT_EQ(prefix_engine_state(engine), PREFIX_ENGINE_FAILED);

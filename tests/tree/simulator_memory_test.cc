@@ -2,46 +2,23 @@
 // with the second, and so on until it succeeds. Until then nothing may have changed, and afterwards
 // everything must be as in a simulator that never lacked any.
 #include <gtest/gtest.h>
-#include <malloc.h>
 
-#include <cstdlib>
 #include <new>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "failing_new.h"
 #include "support/cases.h"
 #include "tree/simulator.h"
-
-namespace {
-// Allocations of this thread that still succeed; below 0: all of them.
-thread_local int64_t allocations_left = -1;
-thread_local int64_t live_bytes = 0;
-}  // namespace
-
-// Not inlined: the compiler would see free() of what operator new gave, and warn.
-[[gnu::noinline]] void* operator new(size_t size) {
-  if (allocations_left == 0) throw std::bad_alloc();
-  if (allocations_left > 0) --allocations_left;
-  void* const memory = std::malloc(size ? size : 1);
-  if (!memory) throw std::bad_alloc();
-  live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
-  return memory;
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept {
-  live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
-  live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
 
 namespace prefix {
 namespace {
 
+using testing_support::allocations_left;
 using testing_support::cases;
+using testing_support::live_bytes;
 using Tokens = std::vector<int32_t>;
 
 // All that can be seen of a simulator.

@@ -80,10 +80,12 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   for (OwnPath keep = OwnPath::kAll;;) {
     try {
+      request->sequences.reserve(static_cast<size_t>(paths));
       for (int32_t c = 0; c < paths; ++c)
         request->sequences.push_back(make_sequence(*request, spec.task == Task::kChoices ? c : -1));
-      if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
-        request->result().values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
+      make_results(*request);
+      if (options_.sharing) accounting_.count_misses(*request, options_.whole_texts);
+      running_.push_back(std::move(request));
       break;
     } catch (const PathTaken&) {
       leave_shared_root(*request);
@@ -108,19 +110,24 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
       return true;
     }
   }
-  if (options_.sharing) accounting_.count_misses(*request, options_.whole_texts);
-  if (spec.task == Task::kLogprobs)
-    request->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
-  if (spec.task == Task::kChoices) {
-    std::vector<int64_t>& offsets = request->result().choice_offsets;
-    offsets.assign(1, 0);
-    for (const auto& choice : spec.choices)
-      offsets.push_back(offsets.back() + static_cast<int64_t>(choice.size()));
-    request->result().token_logprobs.assign(static_cast<size_t>(offsets.back()), 0.0f);
-  }
-  running_.push_back(std::move(request));
   if (is_complete(*running_.back())) finish(*running_.back(), Code::kOk, "");
   return true;
+}
+
+// Where what is read goes, of a size that is known.
+void Scheduler::make_results(RunningRequest& request) const {
+  const RequestSpec& spec = request.spec();
+  RequestResult& result = request.result();
+  if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
+    result.values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
+  if (spec.task == Task::kLogprobs)
+    result.values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
+  if (spec.task != Task::kChoices) return;
+  result.choice_offsets.assign(1, 0);
+  for (const auto& choice : spec.choices)
+    result.choice_offsets.push_back(result.choice_offsets.back() +
+                                    static_cast<int64_t>(choice.size()));
+  result.token_logprobs.assign(static_cast<size_t>(result.choice_offsets.back()), 0.0f);
 }
 
 NodeId Scheduler::shared_root(const RequestSpec& spec) {
@@ -259,46 +266,41 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   use.count_as_use = choice <= 0;
   use.slides = request.slides;
   use.reads_from = tree_.first_seen(std::min(output_begin, match.computed));
-  s.node = tree_.attach(match, tokens, use);
-  // They are reserved now, so that a running request never starves.
-  if (request.slides) {
-    try {
-      bands_.admit(s, s.length + max_growth, namespace_of(request));
-    } catch (...) {
-      tree_.unlock(s.node, true);
-      throw;
-    }
-  }
-  if (spec.task == Task::kGenerate) {
-    s.reserved_pages = request.slides ? 0 : pages_to_grow(max_growth);
-    if (!tree_.make_room(s.reserved_pages, namespace_of(request))) {
-      tree_.unlock(s.node, true);
-      fail(Code::kCacheFull, "generating ", max_growth, " tokens needs ", s.reserved_pages,
-           " more pages of ", kPageTokens, " tokens, but only ", std::max(0, pages_.available()),
-           " of ", pages_.capacity(), " (cache_bytes) are free");
-    }
-    pages_.reserve(s.reserved_pages);
-    s.reserved_tokens = max_growth;
-    s.sampler.emplace(spec.sampling, spec.tokens);
-    uses_[namespace_of(request)].reserved_tokens += max_growth;
-  }
   s.recompute_read = s.recompute_next = output_begin;
   s.recompute_end = s.output_next =
       states_.on() ? output_begin : std::max(output_begin, std::min(s.output_end, match.computed));
+  s.node = tree_.attach(match, tokens, use);
   try {
+    set_aside(request, s, max_growth);
     states_.admit(s, match, prompt, spec.checkpoint, placed_states(spec, match),
                   spec.task == Task::kGenerate, options_.cache && !request.own_root,
                   namespace_of(request));
   } catch (...) {
-    bands_.release(s, running_);
-    pages_.unreserve(s.reserved_pages);
-    uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
-    tree_.unlock(s.node, true);
+    end_sequence(request, s);
     throw;
   }
   accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
   s.found = match.matched;
   return s;
+}
+
+// Pages and tokens by which the sequence will grow: they are reserved now, so that a running request
+// never starves.
+void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) {
+  const RequestSpec& spec = request.spec();
+  const int32_t name_space = namespace_of(request);
+  if (request.slides) bands_.admit(s, s.length + growth, name_space);
+  if (spec.task != Task::kGenerate) return;
+  const int32_t pages = request.slides ? 0 : pages_to_grow(growth);
+  if (!tree_.make_room(pages, name_space))
+    fail(Code::kCacheFull, "generating ", growth, " tokens needs ", pages, " more pages of ",
+         kPageTokens, " tokens, but only ", std::max(0, pages_.available()), " of ",
+         pages_.capacity(), " (cache_bytes) are free");
+  s.sampler.emplace(spec.sampling, spec.tokens);
+  uses_[name_space].reserved_tokens += growth;
+  s.reserved_tokens = growth;
+  pages_.reserve(pages);
+  s.reserved_pages = pages;
 }
 
 AttachOptions Scheduler::use_of(const RunningRequest& request) const {

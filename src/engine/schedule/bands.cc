@@ -22,8 +22,10 @@ void Bands::admit(Sequence& s, int32_t tokens, int32_t name_space) {
     fail(Code::kCacheFull, "a sequence of ", tokens, " tokens needs ", least(), " pages of ",
          kPageTokens, " tokens for its window of ", tree_.window(), ", but only ",
          std::max(0, frames), " of ", pages_.capacity(), " (cache_bytes) are free or evictable");
+  if (sharers_.capacity() <= bands_) sharers_.reserve(2 * bands_ + 1);
   pages_.add_band(frames);
   s.band = frames;
+  ++bands_;
 }
 
 int32_t Bands::next_row(const Sequence& s) const {
@@ -61,15 +63,16 @@ int32_t Bands::fill(const Sequence& s) {
   return end;
 }
 
-std::vector<Bands::Sharer> Bands::sharers(const Sequence& s, const Running& running) const {
-  std::vector<Sharer> found;
+// Until the next call.
+const std::vector<Bands::Sharer>& Bands::sharers(const Sequence& s, const Running& running) {
+  sharers_.clear();
   for (const auto& request : running)
     for (const Sequence& other : request->sequences) {
       if (&other == &s || other.band == 0) continue;
       const int32_t common = std::min({tree_.common(s.node, other.node), s.length, other.length});
-      if (common > 0) found.push_back({other.node, other.length, common, next_row(other)});
+      if (common > 0) sharers_.push_back({other.node, other.length, common, next_row(other)});
     }
-  return found;
+  return sharers_;
 }
 
 // Whether a sequence has still to read a page of the part that it shares, or to copy from it.
@@ -91,7 +94,7 @@ void Bands::give_back(const Running& running) {
     for (const Sequence& s : request->sequences) {
       if (s.band == 0 || pages_.sliding_pages() == 0) continue;
       const int32_t next = next_row(s);
-      const std::vector<Sharer> readers = sharers(s, running);
+      const std::vector<Sharer>& readers = sharers(s, running);
       int32_t first = s.length, end = 0;  // of what became hollow
       tree_.for_each_sliding(s.node, s.length, [&](const Tree::SlidingPage& page) {
         if (page.source ? next <= page.end : page.end > seen(next)) return;
@@ -106,11 +109,12 @@ void Bands::give_back(const Running& running) {
 
 void Bands::release(Sequence& s, const Running& running) {
   if (s.band == 0) return;
-  const std::vector<Sharer> readers = sharers(s, running);
+  const std::vector<Sharer>& readers = sharers(s, running);
   tree_.for_each_sliding(s.node, s.length, [&](const Tree::SlidingPage& page) {
     if (!is_read(page, readers)) pages_.settle(page.page);
   });
   pages_.remove_band(std::exchange(s.band, 0));
+  --bands_;
 }
 
 }  // namespace prefix

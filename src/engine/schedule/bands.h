@@ -61,7 +61,7 @@ class Bands {
   // The first position that the sequence still reads. A token more than its window: the last row may
   // be computed once more.
   int32_t seen(int32_t next) const { return std::max(0, next - tree_.window()); }
-  std::vector<Sharer> sharers(const Sequence& s, const Running& running) const;
+  const std::vector<Sharer>& sharers(const Sequence& s, const Running& running);
   bool reads(const Tree::SlidingPage& page, const Sharer& sharer) const;
   bool is_read(const Tree::SlidingPage& page, const std::vector<Sharer>& sharers) const;
 
@@ -69,6 +69,8 @@ class Bands {
   PagePool& pages_;
   int32_t window_pages_;  // that a window and one token touch at most
   int32_t step_pages_;
+  size_t bands_ = 0;             // that sequences have
+  std::vector<Sharer> sharers_;  // scratch, with room for all of them: release() takes no memory
 };
 
 }  // namespace prefix

@@ -23,16 +23,25 @@ class Roots {
   NodeId root_of(int32_t name_space, int32_t length, int32_t adapter) {
     const int32_t offset = model_.rope_offset(length);
     const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
-    const auto found = roots_.find(key);
-    if (found != roots_.end()) return found->second;
-    return roots_[key] = tree_.add_root(offset, name_space, adapter);
+    const auto [at, is_new] = roots_.try_emplace(key, kNoNode);
+    if (!is_new) return at->second;
+    try {
+      return at->second = tree_.add_root(offset, name_space, adapter);
+    } catch (...) {
+      roots_.erase(at);
+      throw;
+    }
   }
-  // One for each regime that was used.
-  std::vector<NodeId> roots_of(int32_t name_space) const {
-    std::vector<NodeId> roots;
+  // f(root) for one of each regime that was used.
+  template <typename F>
+  void for_each(int32_t name_space, const F& f) const {
     for (auto at = roots_.lower_bound(int64_t{name_space} << 32);
          at != roots_.end() && at->first >> 32 == name_space; ++at)
-      roots.push_back(at->second);
+      f(at->second);
+  }
+  std::vector<NodeId> roots_of(int32_t name_space) const {
+    std::vector<NodeId> roots;
+    for_each(name_space, [&](NodeId root) { roots.push_back(root); });
     return roots;
   }
   std::vector<NodeId> all() const {

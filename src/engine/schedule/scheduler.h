@@ -111,6 +111,8 @@ class Scheduler {
   Sequence answered_sequence(RunningRequest& request);
   std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
+  void set_aside(RunningRequest& request, Sequence& s, int32_t growth);
+  void make_results(RunningRequest& request) const;
   Match continuable(RunningRequest& request, std::span<const int32_t> tokens, int32_t output_begin);
   void leave_shared_root(RunningRequest& request);
   int32_t longest_path(const RequestSpec& spec) const;
@@ -139,6 +141,7 @@ class Scheduler {
   void expire_requests();
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
+  void end_sequence(const RunningRequest& request, Sequence& s);
   void end_sequences(RunningRequest& request);
   void release(RunningRequest& request);
   void finish_request(JobState& state, size_t index) noexcept;

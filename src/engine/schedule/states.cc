@@ -1,6 +1,7 @@
 #include "engine/schedule/states.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/status.h"
@@ -269,15 +270,17 @@ void States::release(Sequence& s, bool keep) {
   leave(s);
   if (std::exchange(s.own_reserved, false)) pages_.unreserve(state_pages_);
   if (s.own.empty()) return;
-  const NodeId node = keep ? computed_end(s.node, s.resume) : kNoNode;
-  std::vector<int32_t> pages = std::exchange(s.own, {});
-  if (node == kNoNode || tree_.has_state(node)) {
-    tree_.give_state_pages(std::move(pages));
-    return;
+  NodeId node = kNoNode;
+  try {
+    if (keep) node = computed_end(s.node, s.resume);
+    if (node != kNoNode && !tree_.has_state(node)) {
+      tree_.add_state(node, std::exchange(s.own, {}), true);
+      tree_.unpin_state(node);
+      thin(node);
+    }
+  } catch (const std::bad_alloc&) {  // it is not kept, or beside more than there should be
   }
-  tree_.add_state(node, std::move(pages), true);
-  tree_.unpin_state(node);
-  thin(node);
+  if (!s.own.empty()) tree_.give_state_pages(std::exchange(s.own, {}));
 }
 
 void States::thin(NodeId node) {

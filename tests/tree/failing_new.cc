@@ -1,0 +1,32 @@
+#include "failing_new.h"
+
+#include <malloc.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace prefix::testing_support {
+thread_local int64_t allocations_left = -1;
+thread_local int64_t live_bytes = 0;
+}  // namespace prefix::testing_support
+
+using prefix::testing_support::allocations_left;
+using prefix::testing_support::live_bytes;
+
+// Not inlined: the compiler would see free() of what operator new gave, and warn.
+[[gnu::noinline]] void* operator new(size_t size) {
+  if (allocations_left == 0) throw std::bad_alloc();
+  if (allocations_left > 0) --allocations_left;
+  void* const memory = std::malloc(size ? size : 1);
+  if (!memory) throw std::bad_alloc();
+  live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept {
+  live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
