@@ -30,7 +30,11 @@ std::string Directory::name() const { return quote_path(path_); }
 
 bool Directory::has(const std::string& name) const {
   std::error_code error;
-  return fs::exists(fs::path(path_) / name, error);
+  const fs::path path = fs::path(path_) / name;
+  const fs::file_status found = fs::symlink_status(path, error);
+  if (found.type() == fs::file_type::not_found) return false;
+  if (error) fail(Code::kIo, quote_path(path.string()), ": ", error.message());
+  return true;
 }
 
 std::shared_ptr<const InputFile> Directory::open(const std::string& name) const {

@@ -29,6 +29,7 @@ class InputFolder {
   virtual ~InputFolder() = default;
   // Fit for a message.
   virtual std::string name() const = 0;
+  // A link that leads nowhere is there, and cannot be opened. Throws kIo when it cannot be told.
   virtual bool has(const std::string& name) const = 0;
   // Throws kNotFound or kIo, naming the file.
   virtual std::shared_ptr<const InputFile> open(const std::string& name) const = 0;

@@ -85,7 +85,8 @@ void declare_module(const InputFolder& folder, const std::string& kind, const st
   if (!plain_file_name(path))
     fail(Code::kFormat, "modules.json has a module ", quote(kind), " at ", quote(path),
          ", which is not the name of a folder");
-  if (!folder.has(file)) return;
+  if (!folder.has(file))
+    fail(Code::kFormat, "modules.json has a module ", quote(kind), ", but there is no ", file);
   with_json(
       *folder.open(file),
       [&](const Json& json) {

@@ -66,6 +66,21 @@ TEST_F(OpenModel, NamesWhatIsMissing) {
   expect_bad(Code::kNotFound, {folder_.path(), "without config.json"});
 }
 
+// What says how the model ends a text, or what its vectors are, is not left out in silence.
+TEST_F(OpenModel, ALinkThatLeadsNowhereIsThere) {
+  std::filesystem::create_symlink("absent", folder_ / "generation_config.json");
+  expect_bad(Code::kNotFound, {folder_ / "generation_config.json"});
+  std::filesystem::remove(folder_ / "generation_config.json");
+  std::filesystem::create_symlink("absent", folder_ / "modules.json");
+  expect_bad(Code::kNotFound, {folder_ / "modules.json"});
+}
+
+TEST_F(OpenModel, AFolderThatCannotBeLookedInto) {
+  const std::string loop = folder_ / "loop";
+  std::filesystem::create_symlink("loop", loop);
+  expect_error(Code::kIo, {loop + "/config.json"}, [&] { Directory(loop).has("config.json"); });
+}
+
 TEST_F(OpenModel, NamesTheFileThatIsWrong) {
   folder_.write("config.json", std::string_view("{\"model_type\":\"llama\""));
   expect_bad(Code::kFormat, {folder_ / "config.json", "not valid JSON"});

@@ -310,6 +310,8 @@ TEST(Auto, FilesThatSayNonsenseAreNamed) {
   };
   refused("a", "modules.json", "{}", {"modules.json", "list"});
   refused("b", "modules.json", R"([{"path": "../x", "type": "Pooling"}])", {"../x", "folder"});
+  refused("g", "modules.json", R"([{"path": "2_Pooling", "type": "Pooling"}])",
+          {"modules.json", "Pooling", "2_Pooling/config.json"});
   refused("c", "1_Pooling/config.json", "[1]", {"1_Pooling/config.json", "object"});
   refused("d", "config_sentence_transformers.json", R"({"prompts": {"query": 3}})",
           {"config_sentence_transformers.json", "query", "3"});

@@ -39,8 +39,10 @@ pub fn load_directory(folder: &Path) -> Result<Source> {
         source.templates.insert("default".to_string(), text);
     }
     let more = folder.join("additional_chat_templates");
-    if let Ok(entries) = std::fs::read_dir(&more) {
-        for entry in entries.flatten().take(64) {
+    if more.symlink_metadata().is_ok() {
+        let unread = |e| Error::io(&more, &e);
+        for entry in std::fs::read_dir(&more).map_err(unread)?.take(64) {
+            let entry = entry.map_err(unread)?;
             let name = entry.file_name();
             if let Some(stem) = name.to_str().and_then(|n| n.strip_suffix(".jinja")) {
                 source

@@ -99,11 +99,11 @@ fn read_text(path: &Path, most: u64) -> Result<String> {
         .map_err(|_| Error::format(format!("{} is not UTF-8", quote(&path.to_string_lossy()))))
 }
 
-/// The same, or None when there is no such file.
+/// The same, or None when there is no such file. A link that leads nowhere is there.
 fn read_text_if_there(path: &Path, most: u64) -> Result<Option<String>> {
     match read_text(path, most) {
         Ok(text) => Ok(Some(text)),
-        Err(e) if e.code == Code::NotFound => Ok(None),
+        Err(e) if e.code == Code::NotFound && path.symlink_metadata().is_err() => Ok(None),
         Err(e) => Err(e),
     }
 }

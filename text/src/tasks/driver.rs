@@ -6,6 +6,9 @@
 //!   submit, cancel ────tag────┼──> queue ──> thread: one step of the task with that tag
 //!   a task with more to encode ┘
 //! ```
+//!
+//! A queue may have no memory for a tag, or for saying that its time is over. So the thread goes on
+//! after such an error, and looks by itself at every task whose tag may be lost.
 
 use super::work::{Next, Work};
 use crate::engine::Queue;
@@ -16,7 +19,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How often a task looks whether the engine's queue has room again.
+/// How often the thread looks without a tag: whether the engine's queue has room again, too.
 const LOOK: Duration = Duration::from_millis(20);
 /// Chat templates and regular expressions go deep.
 const STACK_BYTES: usize = 8 << 20;
@@ -25,7 +28,8 @@ struct Entry {
     work: Arc<Work>,
     /// Until it has passed.
     deadline: Option<Instant>,
-    is_blocked: bool,
+    /// There is something to do, and perhaps no tag that says so.
+    looks: bool,
 }
 
 struct Tasks {
@@ -72,12 +76,12 @@ impl Place {
                 tasks.queue.insert(queue).clone()
             }
         };
-        tasks.promised += 1;
         tasks.last_tag += 1;
-        Ok(Place {
-            queue,
-            tag: tasks.last_tag,
-        })
+        let tag = tasks.last_tag;
+        // Wakes the thread, which looks from time to time as long as there is a promise.
+        queue.post(tag)?;
+        tasks.promised += 1;
+        Ok(Place { queue, tag })
     }
 
     /// The thread goes on with the task.
@@ -85,7 +89,7 @@ impl Place {
         let entry = Entry {
             deadline: work.deadline,
             work,
-            is_blocked: false,
+            looks: true,
         };
         tasks().entries.insert(self.tag, entry);
         // Dropping the place wakes the thread.
@@ -112,6 +116,7 @@ fn run(queue: &Queue) {
         match queue.next(timeout) {
             Ok(Some(tag)) => step(queue, tag),
             Ok(None) => {}
+            Err(e) if e.code == Code::OutOfMemory => {}
             // The queue is gone: the process is being taken down.
             Err(_) => return,
         }
@@ -129,19 +134,19 @@ fn to_wait_for() -> Option<Option<Instant>> {
         tasks.queue = None;
         return None;
     }
-    let is_blocked = tasks.entries.values().any(|entry| entry.is_blocked);
-    let look = is_blocked.then(|| Instant::now() + LOOK);
+    let looks = tasks.promised > 0 || tasks.entries.values().any(|entry| entry.looks);
+    let look = looks.then(|| Instant::now() + LOOK);
     let deadlines = tasks.entries.values().filter_map(|e| e.deadline);
     Some(deadlines.chain(look).min())
 }
 
-/// Tasks whose deadline has come, and those that are blocked.
+/// Tasks whose deadline has come, and those to look at.
 fn late() -> Vec<i64> {
     let now = Instant::now();
     let mut tasks = tasks();
     let late = |(tag, entry): (&i64, &mut Entry)| {
         let is_late = entry.deadline.take_if(|end| *end <= now).is_some();
-        (is_late || entry.is_blocked).then_some(*tag)
+        (is_late || entry.looks).then_some(*tag)
     };
     tasks.entries.iter_mut().filter_map(late).collect()
 }
@@ -164,10 +169,9 @@ fn step(queue: &Queue, tag: i64) {
         drop(entry); // with an engine, perhaps: not under the lock
         return;
     }
+    // Behind the tags of others.
+    let is_lost = next.more && queue.post(tag).is_err();
     if let Some(entry) = tasks().entries.get_mut(&tag) {
-        entry.is_blocked = next.is_blocked;
-    }
-    if next.more {
-        let _ = queue.post(tag); // behind the tags of others
+        entry.looks = next.is_blocked || is_lost;
     }
 }

@@ -69,6 +69,23 @@ pub fn facts() {
     );
     assert_eq!(tokenizer.chat_text(messages, "").unwrap(), "file");
     assert!(Tokenizer::open(&file).is_err());
+    // A link that leads nowhere is not "no such file".
+    let link = folder.join("special_tokens_map.json");
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("absent", &link).unwrap();
+    let error = Tokenizer::open(folder.to_str().unwrap())
+        .map(drop)
+        .unwrap_err();
+    assert_eq!(error.code, NOT_FOUND);
+    assert!(error.message.contains("special_tokens_map.json"));
+    std::fs::remove_file(&link).unwrap();
+    let more = folder.join("additional_chat_templates");
+    std::fs::remove_dir_all(&more).unwrap();
+    std::fs::write(&more, "").unwrap();
+    let error = Tokenizer::open(folder.to_str().unwrap())
+        .map(drop)
+        .unwrap_err();
+    assert!(error.message.contains("additional_chat_templates"));
     let alone = Tokenizer::open(&scratch.write("other.json", &json)).unwrap();
     assert_eq!(alone.info()["source"], "json");
     assert_eq!(alone.chat_text(messages, "").unwrap_err().code, NOT_FOUND);
