@@ -34,16 +34,32 @@ void Input::check_end() {
 
 Output::Output(std::string_view flag, std::string path, std::initializer_list<NamedFile> others)
     : flag_(flag), path_(std::move(path)) {
+  for (const NamedFile& other : others) refuse(other);
   if (path_ == "-") return;
   std::error_code error;
-  for (const NamedFile& other : others)  // a device may well be both
-    if (!other.path.empty() && other.path != "-" && is_file() &&
-        fs::equivalent(path_, other.path, error))
-      fail(flag_, " ", shown(path_), " is the file of ", other.flag, ", which would be emptied");
   is_new_ = !fs::exists(path_, error);
   errno = 0;
   file_.emplace(path_, std::ios::binary | std::ios::app);
   if (!*file_) fail("cannot write ", flag_, " ", shown(path_), reason());
+}
+
+void Output::refuse(const NamedFile& other) const {
+  const bool is_standard = path_ == "-", other_is_standard = other.path == "-";
+  const bool is_output = other.flag == "--out";
+  if (other.path.empty() || (is_standard && other_is_standard && is_output)) return;
+  const fs::path mine = is_standard ? "/dev/stdout" : path_;
+  const fs::path place = !other_is_standard ? other.path : is_output ? "/dev/stdout" : "/dev/stdin";
+  std::error_code error;
+  if (!fs::is_regular_file(mine, error)) return;  // a device may well be both
+  if (fs::equivalent(mine, place, error))
+    fail(flag_, " ", shown(path_), " is the file of ", other.flag, ", which would be ",
+         is_standard ? "written into" : "emptied");
+  if (is_standard || !fs::is_directory(place, error) || mine.extension() == ".jsonl") return;
+  const fs::path home = fs::canonical(place, error);
+  for (fs::path up = fs::canonical(mine, error); up != up.parent_path(); up = up.parent_path())
+    if (up.parent_path() == home)
+      fail(flag_, " ", shown(path_), " is a file in the folder of ", other.flag,
+           ", which would be emptied");
 }
 
 Output::~Output() {

@@ -35,15 +35,16 @@ class Input {
   std::optional<std::ifstream> file_;
 };
 
-// A file by the flag that names it; an empty path or "-" is none.
+// A file or a folder by the flag that names it. An empty path is none; "-" is standard output for --out, and
+// standard input for others.
 struct NamedFile {
   std::string_view flag;
   std::string path;
 };
 
-// What a flag names for writing, "-" for standard output; none of the `others`, by any name. That it can be
-// written is known at once, but what is there stays until stream() is called, and nothing is left where there
-// was nothing and it never was.
+// What a flag names for writing, "-" for standard output; none of the `others`, by any name, and no file of a
+// folder among them but .jsonl. That it can be written is known at once, but what is there stays until stream()
+// is called, and nothing is left where there was nothing and it never was.
 class Output {
  public:
   Output(std::string_view flag, std::string path, std::initializer_list<NamedFile> others);
@@ -58,6 +59,7 @@ class Output {
  private:
   static std::ostream& standard();
   bool is_file() const;
+  void refuse(const NamedFile& other) const;
 
   std::string flag_;
   std::string path_;

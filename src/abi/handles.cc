@@ -35,6 +35,7 @@ void* HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   } else {
     index = static_cast<uint32_t>(slots_.size());
     slots_.emplace_back();
+    free_.reserve(slots_.capacity());  // release() takes no memory
   }
   Slot& slot = slots_[index];
   slot.references = 1;

@@ -166,6 +166,8 @@ bool LowerTiers::install(Fetch& f, size_t count) {
     tree_.unlock(id, true);
   } catch (const Error&) {
     return false;  // no room
+  } catch (const std::bad_alloc&) {
+    return false;
   }
   counters_.fetched_tokens += static_cast<int64_t>(count) * kPageTokens;
   f.at += count;

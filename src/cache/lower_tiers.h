@@ -151,6 +151,7 @@ class LowerTiers {
   bool state_usable(const Fetch& f) const;
   bool begin_pages(Fetch& f);
   void install_state(Fetch& f);
+  void install_state(const Fetch& f, NodeId path);
   void save_path(NodeId node, int32_t length);
   void save_state(NodeId node, const AddCopy& add);
 

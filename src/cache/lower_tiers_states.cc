@@ -1,5 +1,6 @@
 // States of recurrent layers in the tiers below: which is looked for, and how it comes and goes.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/page.h"
@@ -161,19 +162,26 @@ void LowerTiers::install_state(Fetch& f) {
                       [&](int32_t) -> const std::byte* { return f.state.back().data.get(); });
     if (id == kNoNode) return;
     counters_.fetched_tokens += f.length - match.matched;
-    if (tree_.make_state_room(state_pages_, tree_.name_space(tree_.node(id)))) {
-      const NodeId node = prefix::install_state(
-          tree_, pages_, kv_, id, f.length, state_pages_,
-          [&](int32_t i) { return f.state[static_cast<size_t>(i)].data.get(); });
-      if (node != kNoNode) {
-        if (f.state_asked) tree_.exempt_state(node);
-        for (const int32_t page : tree_.state_pages(node)) pages_.set_saved(page, true);
-      }
+    try {
+      install_state(f, id);
+    } catch (const std::bad_alloc&) {  // the pages are there, the state is not
     }
     tree_.unlock(id, true);
   } catch (const Error&) {
     // no room
+  } catch (const std::bad_alloc&) {
   }
+}
+
+// On a path that is there, and held.
+void LowerTiers::install_state(const Fetch& f, NodeId path) {
+  if (!tree_.make_state_room(state_pages_, tree_.name_space(tree_.node(path)))) return;
+  const NodeId node =
+      prefix::install_state(tree_, pages_, kv_, path, f.length, state_pages_,
+                            [&](int32_t i) { return f.state[static_cast<size_t>(i)].data.get(); });
+  if (node == kNoNode) return;
+  if (f.state_asked) tree_.exempt_state(node);
+  for (const int32_t page : tree_.state_pages(node)) pages_.set_saved(page, true);
 }
 
 // --- saving --------------------------------------------------------------------------------------

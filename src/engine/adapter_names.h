@@ -80,20 +80,24 @@ class AdapterNames {
     return nullptr;
   }
   void set(const std::string& name, Entry entry) {
-    retired_.erase(entry.part);
-    entries_[name] = std::move(entry);
+    Entry& named = entries_[name];
+    named = std::move(entry);
+    retired_.erase(named.part);
   }
   void erase(std::string_view name) { entries_.erase(entries_.find(name)); }
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
   const std::map<std::string, int32_t, std::less<>>& numbers() const { return numbers_; }
 
   // Those without a name, whose weights go when no request uses them.
-  std::set<std::string, std::less<>>& retired() { return retired_; }
+  using Retired = std::set<std::string, std::less<>>;
+  void retire(const std::string& part) { retired_.insert(part); }
+  void retire(Retired parts) { retired_.merge(parts); }  // takes no memory
+  Retired& retired() { return retired_; }
 
  private:
   std::map<std::string, Entry, std::less<>> entries_;
   std::map<std::string, int32_t, std::less<>> numbers_;  // by part
-  std::set<std::string, std::less<>> retired_;
+  Retired retired_;
 };
 
 }  // namespace prefix

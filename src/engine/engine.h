@@ -172,7 +172,7 @@ class Engine {
   int64_t close_one(int32_t name_space);
   void free_closed_namespaces();
   void name_adapter(const std::string& name, AdapterNames::Entry entry);
-  void retire_adapter(const std::string& part);
+  void change_adapter(const std::string& part, const std::function<void()>& f);
   void free_retired_adapters();
   const AdapterNames::Entry& require_adapter(const std::string& name) const;
   std::vector<int32_t> adapter_namespaces(int32_t name_space) const;

@@ -50,13 +50,9 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
     std::lock_guard lock(mutex_);
     require_open();
     const int32_t number = adapters_.number_of(part);
+    if (!adapters_.loaded(part)) adapters_.retire(part);  // until it has the name, which may fail
     model_->adapters().put(number, adapter);
-    try {
-      name_adapter(name, std::move(entry));
-    } catch (...) {
-      adapters_.retired().insert(part);
-      throw;
-    }
+    name_adapter(name, std::move(entry));
   }
   log_message(LogLevel::kInfo, cat("loaded adapter ", quote(name), " from ", folder.name(), ": ",
                                    adapter->matrices(), " matrices, ", adapter->bytes(), " bytes"));
@@ -65,31 +61,34 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
 // What had the name before loses it.
 void Engine::name_adapter(const std::string& name, AdapterNames::Entry entry) {
   const AdapterNames::Entry* const found = adapters_.find(name);
-  const std::string before = found ? found->part : entry.part;
-  const bool other = before != entry.part;
-  adapters_.set(name, std::move(entry));
-  if (other && !adapters_.loaded(before)) retire_adapter(before);
+  const bool other = found && found->part != entry.part;
+  change_adapter(other ? found->part : "", [&] { adapters_.set(name, std::move(entry)); });
 }
 
 void Engine::unload_adapter(const std::string& name) {
   std::lock_guard lock(mutex_);
   require_open();
-  const std::string part = require_adapter(name).part;
-  adapters_.erase(name);
-  if (!adapters_.loaded(part)) retire_adapter(part);
+  change_adapter(require_adapter(name).part, [&] { adapters_.erase(name); });
 }
 
-// Its namespaces are closed; requests that run there end as they would have, and the weights go
-// with the last of them.
-void Engine::retire_adapter(const std::string& part) {
-  adapters_.retired().insert(part);
-  for (const int32_t name_space : namespaces_.numbers())
-    if (adapter_part(namespaces_.parts(name_space)) == part) close_one(name_space);
+// Runs f, by which an adapter loses a name, or none does when `part` is empty. Without its last one its
+// namespaces are closed; requests that run there end as they would have, and the weights go with the
+// last of them. What needs memory comes before f.
+void Engine::change_adapter(const std::string& part, const std::function<void()>& f) {
+  AdapterNames::Retired retired;
+  if (!part.empty()) retired.insert(part);
+  std::vector<int32_t> namespaces;
+  for (const int32_t name_space : part.empty() ? std::vector<int32_t>() : namespaces_.numbers())
+    if (adapter_part(namespaces_.parts(name_space)) == part) namespaces.push_back(name_space);
+  f();  // `part` may be gone then
+  if (retired.empty() || adapters_.loaded(*retired.begin())) return;
+  adapters_.retire(std::move(retired));
+  for (const int32_t name_space : namespaces) close_one(name_space);
   free_closed_namespaces();
 }
 
 void Engine::free_retired_adapters() {
-  std::set<std::string, std::less<>>& retired = adapters_.retired();
+  AdapterNames::Retired& retired = adapters_.retired();
   for (auto at = retired.begin(); at != retired.end();) {
     bool used = false;
     for (const auto& [number, parts] : namespaces_.closed()) used |= adapter_part(parts) == *at;

@@ -24,7 +24,7 @@ struct Node {
   int32_t root = -1;          // number of the tree's root; -1: the node is free
   int32_t first_page = -1;
   int32_t last_page = -1;
-  NodeId queue_next = kNoNode;  // place in the eviction queue
+  NodeId queue_next = kNoNode;  // place in the eviction queue; of a free node: the next one
   NodeId queue_previous = kNoNode;
   int64_t last_use = 0;  // ticks
   uint32_t uses = 0;

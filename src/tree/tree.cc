@@ -378,6 +378,7 @@ void Tree::prune(NodeId id, bool keep) {
       if (stays < n.length) cut(id, stays);
       if (update_queue(id)) return;
       tell_evicting(id, 0, EvictReason::kCapacity);
+      ++evictions_;
       evicted_tokens_ += n.length;
     }
     const NodeId parent = n.parent;
@@ -400,7 +401,9 @@ void Tree::expire_at(NodeId id, int64_t ms) noexcept {
 }
 
 void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept {
-  const bool starts = std::exchange(nodes_[id].expired, false) || is_new;
+  const bool was = std::exchange(nodes_[id].expired, false);
+  if (was) children_changed(id);
+  const bool starts = was || is_new;
   const auto found = expires_.find(id);
   if (use.expires_ms == 0) {
     if (found != expires_.end()) expires_.erase(found);

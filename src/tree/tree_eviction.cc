@@ -61,9 +61,10 @@ std::vector<NodeId> Tree::queued_leaves() const {
 }
 
 void Tree::set_policy(Policy policy, double alpha) {
+  const std::vector<NodeId> waiting =
+      policy == state_.policy ? std::vector<NodeId>() : queued_leaves();
   state_.alpha = alpha;
   if (policy == state_.policy) return;
-  const std::vector<NodeId> waiting = queued_leaves();
   for (const NodeId id : waiting) dequeue(id);
   state_.policy = policy;
   for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);

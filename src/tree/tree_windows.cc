@@ -164,18 +164,19 @@ std::vector<int32_t> Tree::pages_to_own(NodeId id, int32_t from, int32_t compute
 }
 
 void Tree::prune_behind(NodeId id, int32_t from, int32_t end) {
-  id = node_at(id, from);
-  std::vector<NodeId> open{id};
-  std::vector<NodeId> leaves;
-  while (!open.empty()) {
-    id = open.back();
-    open.pop_back();
-    const Node& n = nodes_[id];
-    if (may_go(n) && resumable(id, n.end()) < n.end()) leaves.push_back(id);
-    if (n.end() >= end + window_) continue;  // what comes below does not see them
-    for (NodeId c = n.first_child; c != kNoNode; c = nodes_[c].next) open.push_back(c);
-  }
-  for (const NodeId leaf : leaves) prune(leaf, true);
+  const NodeId top = node_at(id, from);
+  const auto next_leaf = [&] {
+    for (NodeId at = top;;) {
+      const Node& n = nodes_[at];
+      if (may_go(n) && resumable(at, n.end()) < n.end()) return at;
+      // What comes below where the window ends does not see them.
+      const NodeId below = n.end() >= end + window_ ? kNoNode : n.first_child;
+      while (below == kNoNode && at != top && nodes_[at].next == kNoNode) at = nodes_[at].parent;
+      if (below == kNoNode && at == top) return kNoNode;
+      at = below != kNoNode ? below : nodes_[at].next;
+    }
+  };
+  for (NodeId leaf = next_leaf(); leaf != kNoNode; leaf = next_leaf()) prune(leaf, true);
 }
 
 bool Tree::make_way(NodeId* from, int32_t length, int32_t token) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "abi_support.h"
+#include "random_adapter.h"
 
 namespace {
 
@@ -579,6 +580,59 @@ TEST(Memory, ChangingTheCache) {
       ASSERT_EQ(prefix_namespace_open(engine, "n", 1, &name_space, nullptr), PREFIX_OK);
       EXPECT_EQ(values(engine, branch), values(engine, branch));
       EXPECT_EQ(values(engine, path), wanted);
+      expect_nothing_left(engine);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// A name that stood for one adapter stands for another, or for none: with all that follows, or not at all.
+TEST(Memory, ChangingAnAdapter) {
+  const prefix::testing_support::TempFolder first, second;
+  prefix::tools::write_adapter(first.path(), {}, {});
+  prefix::tools::write_adapter(second.path(), {}, {.seed = 2});
+  const Options with = make_options({{"adapter", "a"}});
+  const auto values = [&](prefix_engine* engine) {
+    const Batch batch = make_batch(engine);
+    add_logits(batch, {1, 2, 3, 4, 5}, {0, 1, 2}, with);
+    return values_of(run(engine, batch), 0);
+  };
+  const auto load = [](prefix_engine* engine, const std::string& path, prefix_error* e) {
+    return prefix_adapter_load(engine, "a", PREFIX_NUL, path.c_str(), PREFIX_NUL, e);
+  };
+  const auto made = [&](const std::string& path) {
+    Engine engine = make_engine({{"threads", "1"}});
+    EXPECT_EQ(load(engine, path, nullptr), PREFIX_OK);
+    return engine;
+  };
+  const std::vector<float> before = values(made(first.path())), after = values(made(second.path()));
+  ASSERT_NE(before, after);
+  const auto changes = [&](prefix_engine* engine, bool loads, prefix_error* e) {
+    return loads ? load(engine, second.path(), e)
+                 : prefix_adapter_unload(engine, "a", PREFIX_NUL, e);
+  };
+  for (const bool loads : {true, false}) {
+    constexpr int64_t kMany = 1 << 20;
+    const Engine whole = made(first.path());
+    failing(Fail::kOnce, kMany, [&] { changes(whole, loads, nullptr); });
+    const int64_t all = kMany - left;
+    ASSERT_GT(all, 0);
+    // What changes the engine comes last.
+    for (int64_t nth = 0; nth < all; nth += nth < all - 40 ? 1 + (all - nth) / 16 : 1) {
+      SCOPED_TRACE(std::string(loads ? "load" : "unload") + ", allocation " + std::to_string(nth));
+      const Engine engine = made(first.path());
+      values(engine);
+      Error error;
+      prefix_status status = PREFIX_OK;
+      failing(nth % 2 ? Fail::kOnce : Fail::kFromThenOn, nth,
+              [&] { status = changes(engine, loads, &error); });
+      if (status == PREFIX_OK) continue;
+      ASSERT_EQ(status, PREFIX_ERR_OUT_OF_MEMORY) << error.message;
+      EXPECT_EQ(values(engine), before);
+      ASSERT_EQ(changes(engine, loads, &error), PREFIX_OK) << error.message;
+      if (loads) {
+        EXPECT_EQ(values(engine), after);
+      }
       expect_nothing_left(engine);
       if (HasFailure()) return;
     }

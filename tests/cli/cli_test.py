@@ -356,6 +356,36 @@ class Usage(unittest.TestCase):
         done = prefix("run", "--model", SHARED["model"], "--in", "/dev/null", "--out", "/dev/null")
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_outputs_are_not_written_into_the_model(self):
+        config = SHARED["model"] / "config.json"
+        before = config.read_bytes()
+        for flag in ("--out", "--summary", "--tree"):
+            done = prefix("run", "--model", SHARED["model"], flag, config, stdin=lines([{"tokens": [1], "max_tokens": 1}]))
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("in the folder of --model", done.stderr)
+            self.assertEqual(config.read_bytes(), before)
+        results = SHARED["model"] / "results.jsonl"
+        self.addCleanup(lambda: results.unlink(missing_ok=True))
+        for _ in range(2):
+            run([{"tokens": [1], "max_tokens": 1}], "--out", results)
+
+    def test_standard_streams_are_files_too(self):
+        path = SHARED["folder"] / "both.jsonl"
+        request = lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}])
+        path.write_text(request)
+        command = [BIN / "prefix", "run", "--model", SHARED["model"], "--batch", "1"]
+        with open(path) as source:
+            done = subprocess.run([*command, "--out", path], stdin=source, capture_output=True, text=True)
+        self.assertEqual((done.returncode, path.read_text()), (2, request))
+        self.assertIn("is the file of --in", done.stderr)
+        with open(path, "a") as target:
+            done = subprocess.run([*command, "--in", path], stdout=target, stderr=subprocess.PIPE, text=True)
+        self.assertEqual((done.returncode, path.read_text()), (2, request))
+        self.assertIn("written into", done.stderr)
+        with open(path, "a") as target:  # results and a summary may share it
+            done = subprocess.run([*command, "--summary", "-"], input=request, stdout=target, text=True)
+        self.assertEqual(done.returncode, 0)
+
     def test_what_is_there_stays_until_there_is_something_to_write(self):
         kept, new = SHARED["folder"] / "kept", SHARED["folder"] / "new"
         kept.write_text("old\n")

@@ -21,8 +21,8 @@ using testing_support::cases;
 // Paths that are held, in a tree whose operations may find no memory.
 class PoorTree {
  public:
-  PoorTree(Policy policy, uint32_t seed)
-      : random_(seed), tree_(pool_, {.policy = policy, .keep_created = true}) {
+  PoorTree(Policy policy, bool whole, uint32_t seed)
+      : random_(seed), tree_(pool_, {.policy = policy, .keep_created = true, .whole = whole}) {
     for (NodeId& root : roots_) root = tree_.add_root(0, below(2));
   }
 
@@ -105,11 +105,12 @@ class PoorTree {
     held_.reserve(held_.size() + 1);
     add([&] {
       const NodeId root = roots_[below(2)];
-      const Match match = tree_.match(root, tokens);
-      const NodeId node = tree_.attach(match, tokens, {.expires_ms = below(3) * (now_ + below(9))});
+      const AttachOptions use = {.expires_ms = below(3) * (now_ + below(9))};
+      const NodeId node = tree_.whole() ? tree_.attach_whole(root, tokens, use)
+                                        : tree_.attach(tree_.match(root, tokens), tokens, use);
       held_.push_back({node, std::move(tokens)});
     });
-    if (below(3) > 0 && !held_.empty()) compute(any().node);
+    if (below(3) > 0 && !held_.empty() && !tree_.whole()) compute(any().node);
   }
   void compute(NodeId node) {
     if (tree_.node(tree_.node(node).parent).computed < tree_.node(tree_.node(node).parent).length)
@@ -117,7 +118,7 @@ class PoorTree {
     tree_.set_computed(node, tree_.node(node).length);
   }
   void advance() {
-    if (held_.empty() || pool_.available() < 2) return;
+    if (held_.empty() || pool_.available() < 2 || tree_.whole()) return;
     Path& path = any();
     const int32_t token = below(2);
     int32_t pages = 0;
@@ -127,16 +128,18 @@ class PoorTree {
     path.tokens.push_back(token);
   }
   void end_inside() {
-    if (held_.empty()) return;
+    if (held_.empty() || tree_.whole()) return;
     const Path& path = any();
     tree_.end_at(path.node, 1 + below(path.length()));
   }
   void keep_state() {
     if (held_.empty()) return;
-    const NodeId node = any().node;
+    const Path& path = any();
+    const NodeId node = path.node;
     if (tree_.has_state(node) || !tree_.make_state_room(2, tree_.name_space(tree_.node(node))))
       return;
-    compute(node);
+    if (tree_.whole() && tree_.node(node).end() != path.length()) return;
+    if (!tree_.whole()) compute(node);
     tree_.add_state(node, tree_.take_state_pages(2), true);
     tree_.unpin_state(node);
   }
@@ -195,7 +198,7 @@ TEST(TreeMemory, WhatFailsLeavesEveryPathAndLosesNoPage) {
   int64_t failed = 0;
   for (uint32_t seed = 1; seed <= static_cast<uint32_t>(cases(400)); ++seed) {
     SCOPED_TRACE(seed);
-    PoorTree tree(static_cast<Policy>(seed % 8), seed);
+    PoorTree tree(static_cast<Policy>(seed % 8), seed % 3 == 0, seed);
     for (int i = 0; i < 300 && !testing::Test::HasFatalFailure(); ++i) {
       tree.operation();
       ASSERT_NO_THROW(tree.check()) << "operation " << i;
@@ -205,6 +208,38 @@ TEST(TreeMemory, WhatFailsLeavesEveryPathAndLosesNoPage) {
     failed += tree.failed();
   }
   EXPECT_GT(failed, cases(400));
+}
+
+// A leaf that reads what is behind the window of the path that is held.
+TEST(TreeMemory, WhatIsBehindAWindowGoesWithoutMemory) {
+  PagePool pool(20);
+  Tree tree(pool, {.window = 64});
+  const NodeId root = tree.add_root();
+  std::vector<int32_t> path(180), other(60, -1);
+  for (size_t i = 0; i < path.size(); ++i) path[i] = static_cast<int32_t>(i);
+  std::copy_n(path.begin(), 40, other.begin());
+  const auto compute = [&](NodeId node) {
+    for (NodeId up = node; tree.node(up).length > 0; up = tree.node(up).parent)
+      tree.set_computed(up, tree.node(up).length);
+  };
+  const NodeId held = tree.attach(tree.match(root, path), path, {.slides = true});
+  pool.add_band(6);
+  tree.fill_sliding(held, 0, 180);
+  compute(held);
+  const NodeId leaf = tree.attach(tree.match(root, other), other, {});
+  compute(leaf);
+  tree.unlock(leaf, true);
+  const size_t before = tree.node_count();
+
+  {
+    const Allowing none(0);
+    tree.for_each_sliding(held, 180, [&](const Tree::SlidingPage& page) {
+      if (page.begin == 0) pool.empty(page.page);
+    });
+    tree.prune_behind(held, 0, 32);
+  }
+  EXPECT_EQ(tree.node_count(), before - 1);
+  tree.check();
 }
 
 }  // namespace

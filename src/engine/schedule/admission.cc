@@ -226,9 +226,9 @@ void Scheduler::leave_shared_root(RunningRequest& request) {
   const RequestSpec& spec = request.spec();
   end_sequences(request);
   request.result().usage = Usage{};
-  request.own_root = true;
   request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
                                 spec.adapter_number, true);
+  request.own_root = true;
 }
 
 // Where later requests are likely to part from a prompt.
@@ -276,7 +276,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
                   spec.task == Task::kGenerate, options_.cache && !request.own_root,
                   namespace_of(request));
   } catch (...) {
-    end_sequence(request, s);
+    end_sequence(request, s, false);
     throw;
   }
   accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);

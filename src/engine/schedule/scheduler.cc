@@ -144,18 +144,18 @@ void Scheduler::plan() {
 }
 // --- ending ----------------------------------------------------------------------------------
 
-// Takes no memory; what it would keep or save in more of it is lost.
-void Scheduler::end_sequence(const RunningRequest& request, Sequence& s) {
+// Takes no memory; what it would keep or save in more of it is lost. `ran`: it was admitted.
+void Scheduler::end_sequence(const RunningRequest& request, Sequence& s, bool ran) {
   pages_.unreserve(s.reserved_pages);
   if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
   states_.release(s, options_.cache && !request.own_root);
-  if (tiers_ && !request.own_root) tiers_->save(s.node, s.length);
+  if (tiers_ && ran && !request.own_root) tiers_->save(s.node, s.length);
   bands_.release(s, running_);
   tree_.unlock(s.node, options_.cache && !request.own_root);
 }
 
 void Scheduler::end_sequences(RunningRequest& request) {
-  for (Sequence& s : request.sequences) end_sequence(request, s);
+  for (Sequence& s : request.sequences) end_sequence(request, s, true);
   request.sequences.clear();
 }
 

@@ -141,7 +141,7 @@ class Scheduler {
   void expire_requests();
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
-  void end_sequence(const RunningRequest& request, Sequence& s);
+  void end_sequence(const RunningRequest& request, Sequence& s, bool ran);
   void end_sequences(RunningRequest& request);
   void release(RunningRequest& request);
   void finish_request(JobState& state, size_t index) noexcept;

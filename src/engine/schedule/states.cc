@@ -278,13 +278,17 @@ void States::release(Sequence& s, bool keep) {
       tree_.unpin_state(node);
       thin(node);
     }
-  } catch (const std::bad_alloc&) {  // it is not kept, or beside more than there should be
+  } catch (const std::bad_alloc&) {  // it is not kept
   }
   if (!s.own.empty()) tree_.give_state_pages(std::exchange(s.own, {}));
 }
 
+// Without memory for it there are more than there should be.
 void States::thin(NodeId node) {
-  if (path_states_ > 0 && tree_.has_state(node)) tree_.thin_states(node, path_states_);
+  try {
+    if (path_states_ > 0 && tree_.has_state(node)) tree_.thin_states(node, path_states_);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 }  // namespace prefix
