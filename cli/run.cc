@@ -63,6 +63,7 @@ class BatchRun {
     StopSearch search;
     std::vector<float> logprobs;
     bool wants_logprobs = false;
+    bool lost = false;  // events, so that it is searched when all tokens are there
   };
 
   void run_job(const Batch& batch, Progress& progress) {
@@ -113,8 +114,8 @@ class BatchRun {
       return;
     }
     if (request.task == Task::kGenerate && !request.stop.empty())
-      searches_.emplace(jobs_index_.size(),
-                        Watch{StopSearch(text_.need(), request.stop), {}, wants_logprobs(request)});
+      searches_.emplace(jobs_index_.size(), Watch{.search = StopSearch(text_.need(), request.stop),
+                                                  .wants_logprobs = wants_logprobs(request)});
     jobs_index_.push_back(i);
   }
 
@@ -136,18 +137,27 @@ class BatchRun {
   // As wait(), and cancels a generation when its stop string is complete.
   void follow(const Job& job, Progress& progress) {
     while (true) {
+      // Before the look for an event: when there is none then, there will be none.
+      const bool is_done = job.wait(std::chrono::milliseconds(0));
       const std::optional<prefix_event> event = job.next_event(interval(progress));
       if (!event) {
-        if (job.wait(std::chrono::milliseconds(0))) return;
+        if (is_done) return;
         progress.show(static_cast<int64_t>(job.finished_count()),
                       static_cast<int64_t>(jobs_index_.size()));
         continue;
       }
+      if (event->kind == PREFIX_EVENT_LOST)
+        for (auto& [index, watch] : searches_) watch.lost = !watch.search.found();
       const auto it = searches_.find(static_cast<size_t>(event->request));
-      if (event->kind != PREFIX_EVENT_TOKEN || it == searches_.end() || it->second.search.found())
-        continue;
-      it->second.logprobs.push_back(event->logprob);
-      if (it->second.search.push(event->token)) job.cancel_request(it->first);
+      if (it == searches_.end()) continue;
+      Watch& watch = it->second;
+      if (event->kind != PREFIX_EVENT_TOKEN || watch.lost || watch.search.found()) continue;
+      watch.logprobs.push_back(event->logprob);
+      try {
+        if (watch.search.push(event->token)) job.cancel_request(it->first);
+      } catch (const prefix::Error&) {
+        searches_.erase(it);  // a token that is no text: the result will say so
+      }
     }
   }
 
@@ -157,10 +167,34 @@ class BatchRun {
     result = result_of(job, j, choice_sizes_[j]);
     if (request.task != Task::kGenerate) return;
     const auto it = searches_.find(j);
+    if (it != searches_.end() && it->second.lost && result.ok())
+      search(request, result, it->second);
     if (it != searches_.end() && it->second.search.found()) {
       cut(result, it->second);
     } else if (result.ok()) {
-      if (Text* text = text_.get()) result.text = text->decode(result.tokens);
+      if (Text* text = text_.get()) decode(*text, result);
+    }
+  }
+
+  // In all tokens, where events of them were lost.
+  void search(const Request& request, Result& result, Watch& watch) {
+    try {
+      watch.search = StopSearch(text_.need(), request.stop);
+      for (const int32_t token : result.tokens)
+        if (watch.search.push(token)) break;
+      watch.logprobs = result.token_logprobs;
+      watch.logprobs.resize(std::min(watch.logprobs.size(), watch.search.tokens()));
+    } catch (const prefix::Error&) {  // decode() will say so
+    }
+  }
+
+  // The vocabulary of a model may be larger than that of its tokenizer.
+  static void decode(Text& text, Result& result) {
+    try {
+      result.text = text.decode(result.tokens);
+    } catch (const prefix::Error& e) {
+      result.status = e.name();
+      result.message = e.what();
     }
   }
 

@@ -271,10 +271,13 @@ enum {
   PREFIX_LOG_OFF = 4
 };
 /* Called from any thread of the library, never under one of its locks; text is valid during the
- * call. */
+ * call. The thread may be an engine's own: a callback must not wait for one. In it
+ * prefix_engine_shutdown answers MISUSE, and what is released for the last time is freed by another
+ * thread. */
 typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user);
 
-/* [any thread] NULL stops it. Messages below the level are dropped; the default is WARNING. */
+/* [any thread] NULL stops it. No call of the one before is running when this returns, unless a
+ * callback calls it. Messages below the level are dropped; the default is WARNING. */
 PREFIX_API void prefix_set_log_callback(prefix_log_callback callback, void* user);
 PREFIX_API void prefix_set_log_level(int32_t level);
 /* [any thread] The polling twin: the oldest of the last 1,024 messages, which goes with the call
@@ -525,9 +528,9 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
  * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once. Afterwards what would compute, or
- * use the cache or its namespaces, answers MISUSE; statistics and information stay. Idempotent. A load is ended as
- * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
+ * rest and frees model and cache at once. Afterwards what would compute, or use the cache or its
+ * namespaces, answers MISUSE; statistics and information stay. Idempotent. A load is ended as by the
+ * last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */

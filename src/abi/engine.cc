@@ -1,5 +1,6 @@
 #include "abi/entry.h"
 #include "abi/metrics.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "model/model_info.h"
 
@@ -133,6 +134,10 @@ prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms, 
   return guard("prefix_engine_shutdown", err, [&] {
     if (timeout_ms < 0)
       prefix::fail(prefix::Code::kOutOfRange, "timeout_ms is ", timeout_ms, ", below 0");
+    if (prefix::inside_log_callback())
+      prefix::fail(
+          prefix::Code::kMisuse,
+          "a log callback cannot wait for the threads of an engine, which may be calling it");
     load_of(engine)->shutdown(timeout_ms);
   });
 }

@@ -3,6 +3,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
 
 namespace prefix::abi {
 namespace {
@@ -77,13 +81,20 @@ void HandleTable::retain(Kind kind, const void* handle, const char* what) {
 
 void HandleTable::release(Kind kind, const void* handle) {
   if (forked || !handle) return;
-  std::shared_ptr<void> last;  // declared before the lock: destroyed after it
-  std::lock_guard lock(mutex_);
-  Slot* slot = locate(kind, handle);
-  if (!slot || --slot->references > 0) return;
-  last = std::move(slot->object);
-  ++slot->generation;
-  free_.push_back(static_cast<uint32_t>(slot - slots_.data()));
+  std::shared_ptr<void> last;
+  {
+    std::lock_guard lock(mutex_);
+    Slot* slot = locate(kind, handle);
+    if (!slot || --slot->references > 0) return;
+    last = std::move(slot->object);
+    ++slot->generation;
+    free_.push_back(static_cast<uint32_t>(slot - slots_.data()));
+  }
+  // What goes may wait for the thread that calls just now. Without memory for another thread it stays.
+  if (inside_log_callback()) {
+    auto* const kept = new std::shared_ptr<void>(std::move(last));
+    std::thread([kept] { delete kept; }).detach();
+  }
 }
 
 size_t HandleTable::live() {

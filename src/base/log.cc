@@ -1,8 +1,10 @@
 #include "base/log.h"
 
 #include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <utility>
 
 namespace prefix {
 namespace {
@@ -14,6 +16,10 @@ struct Sink {
   std::deque<std::pair<LogLevel, std::string>> ring;
   LogCallback callback = nullptr;
   void* user = nullptr;
+  // Calls that have not returned: of this callback, and of those before.
+  int64_t callbacks = 0;
+  int64_t running = 0, stale = 0;
+  std::condition_variable returned;
   std::atomic<int32_t> level{static_cast<int32_t>(LogLevel::kWarning)};
 };
 
@@ -23,31 +29,54 @@ Sink& sink() {
   return *kSink;
 }
 
+thread_local int inside = 0;
+
+// A call of the callback, counted by the caller under the lock.
+struct Call {
+  explicit Call(int64_t of_callback) : of(of_callback) { ++inside; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  ~Call() {
+    --inside;
+    Sink& s = sink();
+    std::lock_guard lock(s.mutex);
+    --(of == s.callbacks ? s.running : s.stale);
+    s.returned.notify_all();
+  }
+  int64_t of;
+};
+
 }  // namespace
+
+bool inside_log_callback() noexcept { return inside > 0; }
 
 void log_message(LogLevel level, std::string_view text) noexcept {
   try {
     Sink& s = sink();
     if (static_cast<int32_t>(level) < s.level) return;
     const std::string copy(text);
-    LogCallback callback;
-    void* user;
-    {
-      std::lock_guard lock(s.mutex);
-      s.ring.emplace_back(level, copy);
-      if (s.ring.size() > kKept) s.ring.pop_front();
-      callback = s.callback;
-      user = s.user;
-    }
-    if (callback) callback(static_cast<int32_t>(level), copy.c_str(), user);
+    std::unique_lock lock(s.mutex);
+    s.ring.emplace_back(level, copy);
+    if (s.ring.size() > kKept) s.ring.pop_front();
+    if (!s.callback) return;
+    const LogCallback callback = s.callback;
+    void* const user = s.user;
+    ++s.running;
+    const Call call(s.callbacks);
+    lock.unlock();
+    callback(static_cast<int32_t>(level), copy.c_str(), user);
   } catch (...) {
   }
 }
 
 void set_log_callback(LogCallback callback, void* user) {
-  std::lock_guard lock(sink().mutex);
-  sink().callback = callback;
-  sink().user = user;
+  Sink& s = sink();
+  std::unique_lock lock(s.mutex);
+  s.callback = callback;
+  s.user = user;
+  ++s.callbacks;
+  s.stale += std::exchange(s.running, 0);
+  if (inside == 0) s.returned.wait(lock, [&] { return s.stale == 0; });
 }
 
 void set_log_level(LogLevel level) { sink().level = static_cast<int32_t>(level); }

@@ -13,7 +13,10 @@ using LogCallback = void (*)(int32_t level, const char* text, void* user);
 
 // Never fails: without memory for the message there is none.
 void log_message(LogLevel level, std::string_view text) noexcept;
+// Returns when no call of the callback before it is running, or at once inside a callback.
 void set_log_callback(LogCallback callback, void* user);
+// The calling thread is in one.
+bool inside_log_callback() noexcept;
 void set_log_level(LogLevel level);
 
 // The oldest message; false when there is none. It is removed when it is shorter than `room`, in

@@ -58,17 +58,14 @@ TierQueue::TierQueue(TierQueueOptions options, Work work)
 }
 
 TierQueue::~TierQueue() {
-  std::deque<Waiting> left;
   {
     const std::lock_guard lock(mutex_);
-    stop_ = true;
-    left.swap(gets_.calls);
-    for (Waiting& waiting : puts_.calls) left.push_back(std::move(waiting));
-    puts_.calls.clear();
+    stop_ = true;  // from here on no thread takes from the queues, and nothing comes into them
   }
   wake_.notify_all();
-  for (Waiting& waiting : left)
-    abort(*waiting.call, waiting.next, waiting.end, &TierStats::cancelled);
+  for (const Queue* queue : {&gets_, &puts_})
+    for (const Waiting& waiting : queue->calls)
+      abort(*waiting.call, waiting.next, waiting.end, &TierStats::cancelled);
   for (std::thread& thread : threads_) thread.join();
 }
 

@@ -178,19 +178,20 @@ class PackWriter final : public LoadObserver {
 std::vector<std::string> names_in(const std::string& path) {
   std::vector<std::string> names;
   const auto list = [&](const std::string& below, const auto& self) -> void {
-    std::error_code error;
-    for (fs::directory_iterator at(fs::path(path) / below, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
-      std::error_code unknown;
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(path) / below)) {
+      const std::string name = entry.path().filename().string();
       if (name.starts_with('.')) continue;
-      if (at->is_regular_file(unknown))
+      if (entry.is_regular_file())
         names.push_back(below + name);
-      else if (below.empty() && at->is_directory(unknown))
+      else if (below.empty() && entry.is_directory())
         self(name + "/", self);
     }
   };
-  list("", list);
+  try {
+    list("", list);
+  } catch (const fs::filesystem_error& e) {
+    fail(Code::kIo, quote_path(path), ": ", e.code().message());
+  }
   return names;
 }
 

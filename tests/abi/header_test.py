@@ -81,8 +81,8 @@ class Example(unittest.TestCase):
             subprocess.run([compiler, "-std=c99", "-I", INCLUDE, source, library,
                             f"-Wl,-rpath,{library.parent}", "-o", f"{folder}/example"], check=True)
             run = subprocess.run([f"{folder}/example"], cwd=folder, capture_output=True, text=True)
-            self.assertEqual(run.returncode, 0)
-            self.assertIn("model.gguf", run.stderr, "the model is not there: it must say so")
+            self.assertEqual(run.returncode, 1, "the model is not there: it must say so")
+            self.assertIn("model.gguf", run.stderr)
 
     def test_of_prefix_text_h_compiles(self) -> None:
         compiler = find(COMPILERS["gcc"])

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "abi_support.h"
+#include "support/temp_folder.h"
 
 namespace prefix_abi {
 namespace {
@@ -101,6 +102,78 @@ TEST_F(Log, NullStopsTheCallback) {
   make_engine();
   EXPECT_TRUE(seen.messages.empty());
   EXPECT_FALSE(drain().empty());
+}
+
+// What `user` points to may go when the callback has been replaced.
+TEST_F(Log, NoCallIsRunningWhenTheCallbackWasReplaced) {
+  struct Gate {
+    std::atomic<bool> entered{false}, open{false}, left{false};
+  } gate;
+  prefix_set_log_callback(
+      [](int32_t, const char*, void* user) {
+        auto& g = *static_cast<Gate*>(user);
+        g.entered = true;
+        while (!g.open) std::this_thread::yield();
+        g.left = true;
+      },
+      &gate);
+  std::thread logs([] { prefix_log_write(PREFIX_LOG_WARNING, "x", PREFIX_NUL, nullptr); });
+  while (!gate.entered) std::this_thread::yield();
+  std::atomic<bool> replaced{false}, had_left{false};
+  std::thread replaces([&] {
+    prefix_set_log_callback(nullptr, nullptr);
+    had_left = gate.left.load();
+    replaced = true;
+  });
+  for (int i = 0; i < 10'000 && !replaced; ++i) std::this_thread::yield();
+  gate.open = true;
+  replaces.join();
+  logs.join();
+  EXPECT_TRUE(had_left);
+}
+
+TEST_F(Log, ACallbackMayReplaceItself) {
+  static std::atomic<int> calls;
+  calls = 0;
+  prefix_set_log_callback(
+      [](int32_t, const char*, void*) {
+        ++calls;
+        prefix_set_log_callback(nullptr, nullptr);
+      },
+      nullptr);
+  for (int i = 0; i < 2; ++i) prefix_log_write(PREFIX_LOG_WARNING, "x", PREFIX_NUL, nullptr);
+  EXPECT_EQ(calls, 1);
+}
+
+// The thread that logs is the engine's, and the engine's end waits for it.
+TEST_F(Log, ACallbackMayReleaseTheEngineThatCallsIt) {
+  const prefix::testing_support::TempFolder folder;
+  folder.write("tmp", std::string_view("not a folder"));
+  static std::atomic<prefix_engine*> engine;
+  static std::atomic<int32_t> status;
+  static std::atomic<bool> released;
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  engine = make_engine({{"cache_disk", folder.path().c_str()}}).give_up();
+  prefix_set_log_callback(
+      [](int32_t level, const char*, void*) {
+        prefix_engine* const mine = level < PREFIX_LOG_WARNING ? nullptr : engine.exchange(nullptr);
+        if (!mine) return;
+        status = prefix_engine_shutdown(mine, 0, nullptr);
+        prefix_engine_release(mine);
+        released = true;
+      },
+      nullptr);
+  {
+    const Batch batch = make_batch(engine);
+    add_logits(batch, Tokens(100, 3));
+    const Job job = submit(engine, batch);
+    EXPECT_EQ(prefix_job_detach(job, nullptr), PREFIX_OK);  // it keeps no engine
+  }
+  while (!released) std::this_thread::yield();
+  EXPECT_EQ(status, PREFIX_ERR_MISUSE);
+  char text[4096] = "";  // its end
+  while (std::string_view(text).find("was shut down") == std::string_view::npos)
+    prefix_log_next(nullptr, text, sizeof(text), nullptr);
 }
 
 // A message is removed by the call that gets it.

@@ -39,17 +39,19 @@ class WithText(unittest.TestCase):
         if not TEXT_LIBRARY.exists():
             self.skipTest("libprefix_text.so.1 is not built")
         self.model = SHARED["folder"] / "worded"
-        if self.model.exists():
-            return
-        shutil.copytree(SHARED["model"], self.model)
-        vocabulary = {"<unk>": 0, "<end>": 1, **{f"w{i}": i for i in range(2, 131)}}
+        if not self.model.exists():
+            self.write_model(self.model, 131)
+
+    def write_model(self, model, words):
+        shutil.copytree(SHARED["model"], model)
+        vocabulary = {"<unk>": 0, "<end>": 1, **{f"w{i}": i for i in range(2, words)}}
         special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
-        (self.model / "tokenizer.json").write_text(json.dumps({
+        (model / "tokenizer.json").write_text(json.dumps({
             "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None, "decoder": None,
             "added_tokens": [{"id": i, "content": name, **special} for name, i in list(vocabulary.items())[:2]],
             "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
         }))
-        (self.model / "tokenizer_config.json").write_text(json.dumps({
+        (model / "tokenizer_config.json").write_text(json.dumps({
             "eos_token": "<end>", "chat_template": "{% for m in messages %}w9 {{ m.content }} {% endfor %}w10",
         }))
 
@@ -130,6 +132,15 @@ class WithText(unittest.TestCase):
             self.assertEqual(cut["usage"]["generated"], len(cut["tokens"]))
             self.assertTrue(whole["text"].startswith(cut["text"]))
             self.assertNotIn(stop, cut["text"])
+
+    def test_a_token_without_text_fails_alone(self):
+        self.model = SHARED["folder"] / "few words"
+        self.write_model(self.model, 100)
+        many = {"tokens": [5, 6, 7], "max_tokens": 40, "temperature": 300, "seed": 5, "ignore_eos": True}
+        results = self.run_text([many, {**many, "stop": "never"}, {"tokens": [5], "task": "logits", "ids": [1]}], code=1)
+        self.assertEqual([r["status"] for r in results], ["PREFIX_ERR_OUT_OF_RANGE", "PREFIX_ERR_OUT_OF_RANGE", "ok"])
+        for result in results[:2]:
+            self.assertIn("token", result["message"])
 
     def test_bad_texts_fail_alone(self):
         bad, good = self.run_text([{"messages": ["hi"]}, {"text": "w5", "max_tokens": 1}], code=1)
