@@ -1,5 +1,6 @@
 #include "api.h"
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "common.h"
@@ -41,6 +42,17 @@ Engine open_engine(const std::string& model, const OptionList& options,
 std::vector<std::string> warnings_of(const Engine& engine) {
   return nlohmann::json::parse(engine.info_json()).at("warnings").get<std::vector<std::string>>();
 }
+
+LogOnStandardError::LogOnStandardError() {
+  prefix_set_log_callback(
+      [](int32_t level, const char* text, void*) {
+        const char* const kind = level < PREFIX_LOG_ERROR ? "warning" : "error";
+        std::cerr << cat("prefix run: ", kind, ": ", text, "\n");
+      },
+      nullptr);
+}
+
+LogOnStandardError::~LogOnStandardError() { prefix_set_log_callback(nullptr, nullptr); }
 
 void add(Batch& batch, const Request& request, const Prepared& prepared) {
   OptionList list = request.options;

@@ -40,6 +40,14 @@ Engine open_engine(const std::string& model, const OptionList& options,
 // Sentences about options that have no effect.
 std::vector<std::string> warnings_of(const Engine& engine);
 
+// While it lives, warnings and errors in the library's log are told on standard error.
+struct LogOnStandardError {
+  LogOnStandardError();
+  LogOnStandardError(const LogOnStandardError&) = delete;
+  LogOnStandardError& operator=(const LogOnStandardError&) = delete;
+  ~LogOnStandardError();
+};
+
 // "stop", "length", ... for PREFIX_FINISH_*.
 const char* finish_name(int32_t finish);
 

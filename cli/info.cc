@@ -128,6 +128,9 @@ OrderedJson model_json(const Args& args, const std::string& path) {
   const OrderedJson info = OrderedJson::parse(prefix::model_info_json(path));
   const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
   const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
+  const int64_t most = info.at("sizes").at("max_positions");
+  if (args.has("--context") && context > most)
+    fail("--context = ", context, " is beyond the ", most, " positions of the model");
 
   OrderedJson out;
   out["path"] = path;

@@ -38,7 +38,7 @@ std::string usage_text(const Usage& u) {
 bool wants_seed(const Request& request) {
   bool draws = false;
   for (const auto& [key, value] : request.options) {
-    if (key == "seed") return false;
+    if (key == "seed" && value != "-1") return false;
     draws = draws || (key == "temperature" && std::strtod(value.c_str(), nullptr) > 0);
   }
   return draws;

@@ -271,6 +271,7 @@ int run_command(const Args& args) {
   auto tree = output_if_named(args, "--tree", {in, of_model, of_out, of_summary});
 
   Totals totals;
+  std::optional<LogOnStandardError> log;  // the engine ends before it
   const Clock::time_point load_start = Clock::now();
   Engine engine =
       open_engine(model, options, [&](double fraction) { progress.show_load(fraction); });
@@ -279,6 +280,7 @@ int run_command(const Args& args) {
   progress.clear();
   for (const std::string& warning : warnings_of(engine))
     std::cerr << "prefix run: warning: " << warning << "\n";
+  log.emplace();  // of what comes after the warnings
   LazyText text(model);
 
   std::vector<Request> waiting;

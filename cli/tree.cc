@@ -51,6 +51,7 @@ Tree batch_of(const Args& args, int64_t& failed) {
   const std::string in_path = args.get("--in", "-");
   Input input("--in", in_path);
   LazyText text(args.get("--model"));
+  if (args.has("--model")) text.need();
 
   Batch batch;
   int64_t requests = 0;

@@ -273,6 +273,7 @@ void Engine::shutdown(int64_t timeout_ms) {
   idle_.wait(lock, [this] { return adapter_loads_ == 0; });  // they end soon: stop_ is set
   if (state_ == EngineState::kClosed) return;
   scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
+  keep_reports();
   state_ = EngineState::kClosed;
   scheduler_.reset();
   tiers_.reset();

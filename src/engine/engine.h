@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -181,6 +182,9 @@ class Engine {
   int32_t adapter_of(int32_t name_space);
   int64_t take_memory(int64_t page_bytes);
   void refuse_tiers() const;
+  EngineStats stats_now() const;
+  std::vector<TierInfo> tiers_now() const;
+  void keep_reports();
   void fill_info(const std::string& source_name);
 
   Options options_;
@@ -207,6 +211,12 @@ class Engine {
   std::vector<std::string> warnings_;  // of the options
   ModelTimes times_;
   int64_t load_ns_ = 0;
+  // Of an engine that was shut down.
+  struct {
+    EngineStats stats;
+    std::optional<RequestHistograms> histograms;
+    std::vector<TierInfo> tiers;
+  } last_;
 
   std::mutex mutex_;
   std::mutex join_mutex_;

@@ -46,6 +46,9 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
   });
   entry.bytes = adapter->bytes();
   entry.matrices = adapter->matrices();
+  // While nothing has changed: it may find no memory.
+  const std::string done = cat("loaded adapter ", quote(name), " from ", folder.name(), ": ",
+                               adapter->matrices(), " matrices, ", adapter->bytes(), " bytes");
   {
     std::lock_guard lock(mutex_);
     require_open();
@@ -54,8 +57,7 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
     model_->adapters().put(number, adapter);
     name_adapter(name, std::move(entry));
   }
-  log_message(LogLevel::kInfo, cat("loaded adapter ", quote(name), " from ", folder.name(), ": ",
-                                   adapter->matrices(), " matrices, ", adapter->bytes(), " bytes"));
+  log_message(LogLevel::kInfo, done);
 }
 
 // What had the name before loses it.

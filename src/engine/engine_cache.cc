@@ -228,6 +228,10 @@ SnapshotResult Engine::load_snapshot(const std::string& path) {
 
 std::vector<TierInfo> Engine::tiers() {
   std::lock_guard lock(mutex_);
+  return scheduler_ ? tiers_now() : last_.tiers;
+}
+
+std::vector<TierInfo> Engine::tiers_now() const {
   std::vector<TierInfo> list;
   for (size_t i = 0; tiers_ && i < tiers_->count(); ++i)
     list.push_back({tiers_->name(i), tiers_->stats(i)});
@@ -269,9 +273,15 @@ void Engine::check_options(const Options& options) {
   const bool tiers = !options.get("cache_disk").empty() || !options.get("cache_store").empty();
   if (tiers && !(options.get_bool("cache") && options.get_bool("sharing")))
     fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
-  if (!options.get("pack_to").empty() && options.get("compute") != "int8")
+  const bool whole_numbers = options.get("compute") == "int8";
+  if (options.get_int("cache_events") > 0 && !options.get_bool("sharing"))
+    fail(Code::kInvalidArgument, "option cache_events needs sharing");
+  if (!options.get("pack_to").empty() && !whole_numbers)
     fail(Code::kInvalidArgument, "option pack_to is ", quote(options.get("pack_to")),
          "; it writes matrices in whole numbers and needs compute=int8");
+  if (!options.get("compute_keep").empty() && !whole_numbers)
+    fail(Code::kInvalidArgument, "option compute_keep is ", quote(options.get("compute_keep")),
+         "; it says which matrices compute=int8 leaves as they are");
   check_threads(options);
 }
 

@@ -1,4 +1,6 @@
 // What an engine tells of itself.
+#include <new>
+
 #include "base/json_text.h"
 #include "cache/kv_memory.h"
 #include "cache/lower_tiers.h"
@@ -21,9 +23,24 @@ std::string last_part(const std::string& path) {
 
 EngineStats Engine::stats() {
   std::lock_guard lock(mutex_);
+  return scheduler_ ? stats_now() : last_.stats;
+}
+
+// Before everything goes: what was counted stays, and of what is held now nothing does.
+void Engine::keep_reports() {
+  EngineStats& s = last_.stats = stats_now();
+  s.pages_used = s.kv_bytes = s.weight_bytes = s.metadata_bytes = 0;
+  s.tree_nodes = s.tree_tokens = s.states = s.state_bytes = 0;
+  try {
+    last_.histograms = scheduler_->histograms();
+    last_.tiers = tiers_now();
+  } catch (const std::bad_alloc&) {  // they are lost
+  }
+}
+
+EngineStats Engine::stats_now() const {
   EngineStats s;
   s.load_ns = load_ns_;
-  if (!scheduler_) return s;
   const SchedulerCounters& c = scheduler_->counters();
   s.requests_waiting = c.waiting;
   s.requests_running = c.running;
@@ -79,7 +96,8 @@ EngineStats Engine::stats() {
 
 RequestHistograms Engine::histograms() {
   std::lock_guard lock(mutex_);
-  return scheduler_ ? scheduler_->histograms() : RequestHistograms(info_.max_positions);
+  if (scheduler_) return scheduler_->histograms();
+  return last_.histograms ? *last_.histograms : RequestHistograms(info_.max_positions);
 }
 
 std::string Engine::info_json() {

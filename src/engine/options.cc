@@ -284,6 +284,19 @@ bool parse_bool(const OptionInfo& o, std::string_view text) {
   refuse(o, text, "it must be true or false");
 }
 
+std::vector<int64_t> parse_ints(const OptionInfo& o, std::string_view text) {
+  std::vector<int64_t> numbers;
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = text.find(',', at);
+    const std::string_view item = text.substr(at, comma - at);
+    if (item.find_first_not_of("-0123456789") != std::string_view::npos || comma == text.size() - 1)
+      refuse(o, text, "it must be whole numbers, as 1,2,3");
+    numbers.push_back(parse_int(o, item));
+    at = comma == std::string_view::npos ? text.size() : comma + 1;
+  }
+  return numbers;
+}
+
 void check_value(const OptionInfo& o, std::string_view text) {
   switch (o.type) {
     case T::kInt:
@@ -305,14 +318,7 @@ void check_value(const OptionInfo& o, std::string_view text) {
       break;
     }
     case T::kIntList:
-      for (size_t at = 0; at < text.size();) {
-        const size_t comma = std::min(text.find(',', at), text.size());
-        const std::string_view item = text.substr(at, comma - at);
-        if (item.find_first_not_of("-0123456789") != std::string_view::npos)
-          refuse(o, text, "it must be whole numbers, as 1,2,3");
-        parse_int(o, item);
-        at = comma + 1;
-      }
+      parse_ints(o, text);
       break;
     case T::kStringList:
       if (!is_text_list(text)) refuse(o, text, "it must be a JSON array of texts");
@@ -329,6 +335,7 @@ std::string float_text(double value) {
 std::string as_text(const OptionInfo& o, const JsonSetting& setting) {
   using List = JsonSetting::List;
   if (setting.list == List::kNone) {
+    if (o.type == T::kString && !setting.is_text) refuse(o, setting.value, "it must be a text");
     if (o.type != T::kStringList) return setting.value;
     if (!setting.is_text) refuse(o, setting.value, "it must be a text or a list of texts");
     return JsonText().open('[').value(setting.value).close(']').text();
@@ -380,7 +387,9 @@ std::string Options::to_json() const {
         json.value(std::string_view(value));
         break;
       case T::kIntList:
-        json.raw("[" + value + "]");
+        json.open('[');
+        for (const int64_t number : parse_ints(o, value)) json.value(number);
+        json.close(']');
         break;
       case T::kStringList:
         json.raw(value);

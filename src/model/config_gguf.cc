@@ -15,15 +15,11 @@ namespace {
 // Keys that change what is computed, in ways the architectures here do not have. A writer that
 // sets one of them means another model than the one that would be run.
 constexpr const char* kForeignKeys[] = {
-    "attention.alibi_bias_max",
-    "attention.clamp_kqv",
-    "attn_logit_softcapping",
-    "final_logit_softcapping",
-    "rope.scale_linear",
-    "attention.q_lora_rank",
-    "attention.kv_lora_rank",
-    "attention.layer_norm_epsilon",
-    "attention.relative_buckets_count",
+    "attention.alibi_bias_max",     "attention.clamp_kqv",
+    "attn_logit_softcapping",       "final_logit_softcapping",
+    "attention.temperature_scale",  "rope.scale_linear",
+    "attention.q_lora_rank",        "attention.kv_lora_rank",
+    "attention.layer_norm_epsilon", "attention.relative_buckets_count",
 };
 constexpr const char* kMultiplierKeys[] = {"attention.scale", "embedding_scale", "logit_scale",
                                            "residual_scale"};
@@ -90,6 +86,8 @@ class GgufConfigReader {
 
  private:
   const Architecture& find(const std::string& name) const {
+    if (name == "mistral3")  // as in config.json it is another model
+      fail(Code::kUnsupportedModel, "GGUF architecture ", quote(name), " is not supported");
     const Architecture& named = find_architecture(name);
     const auto is_other = [&](std::string_view other, const char* sign) {
       return !other.empty() && m_.integer(key(sign), 0, INT32_MAX, 0) > 0;
@@ -323,7 +321,15 @@ class GgufConfigReader {
     const auto absent = static_cast<int64_t>(c_.head_dim * traits.partial_rotary_factor);
     const int64_t rotary = m_.integer(key("rope.dimension_count"), 2, c_.head_dim, absent);
     c_.rope.partial_rotary_factor = static_cast<double>(rotary) / c_.head_dim;
-    const std::string scaling = m_.text(key("rope.scaling.type"), "none");
+    const double factor = m_.number(key("rope.scaling.factor"), 0);
+    const bool scales = factor != 0 && factor != 1;  // linearly, where the type is not said
+    const std::string scaling = m_.text(key("rope.scaling.type"), scales ? "linear" : "none");
+    if (scaling == "linear" || scaling == "none") {
+      const double attention = m_.number(key("rope.scaling.attn_factor"), 1);
+      if (attention != 1)
+        fail(Code::kUnsupportedModel, "GGUF key ", quote(key("rope.scaling.attn_factor")), " is ",
+             attention, "; with rope scaling ", quote(scaling), " only 1 is supported");
+    }
     if (tensors_.find("rope_factors_long.weight") || scaling == "longrope") {
       longrope(static_cast<int32_t>(rotary / 2));
     } else if (scaling == "linear") {

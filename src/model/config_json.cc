@@ -147,6 +147,7 @@ void read_rope(const Json& json, const Json& rope, const char* theta_key, double
     return json_float(rope, key, json_float(json, key, absent));
   };
   c.rope.theta = json_float(rope, "rope_theta", json_float(json, theta_key, theta));
+  if (traits.lfm2_keys) c.rope.theta = json_float(json, "theta", c.rope.theta);
   c.rope.partial_rotary_factor = either("partial_rotary_factor", traits.partial_rotary_factor);
   const std::string type = rope_type(rope, traits);
   if (type == "default") {

@@ -134,6 +134,11 @@ std::vector<DenseFile> open_dense(const InputFolder& folder, const Declared& dec
     width = dense.out;
     files.push_back(std::move(dense));
   }
+  const auto behind = std::ranges::find_if(
+      at, modules.end(), [](const std::string& m) { return m == "Dense" || m == "LayerNorm"; });
+  if (behind != modules.end())
+    fail(Code::kUnsupportedModel, "modules.json has a module ", quote(*behind), " behind ",
+         quote(*(behind - 1)), "; behind Pooling only Dense layers are run");
   return files;
 }
 

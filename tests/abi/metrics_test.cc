@@ -116,6 +116,7 @@ std::map<std::string, Family> metrics_of(const prefix_engine* engine) {
 
 struct Totals {
   double count = 0, sum = 0;
+  bool operator==(const Totals&) const = default;
 };
 
 // Buckets ascend and add up, and the last is the count.
@@ -237,6 +238,26 @@ TEST_F(Metrics, AValueIsInTheFirstBucketThatHoldsIt) {
   const auto all = metrics_of(engine);
   for (const Sample& s : all.at("request_generation_tokens").samples)
     EXPECT_TRUE(!s.labels.contains("le") || s.labels.at("le") != "2" || s.value == 1) << s.value;
+}
+
+// What was counted stays; of what is held now nothing does.
+TEST_F(Metrics, CountsOutliveTheEngine) {
+  const prefix_engine_stats before = stats_of(engine);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 1000, e); });
+  const prefix_engine_stats after = stats_of(engine);
+  EXPECT_GT(after.requests_finished, 0);
+  EXPECT_EQ(after.requests_finished, before.requests_finished);
+  EXPECT_EQ(after.requests_failed, before.requests_failed);
+  EXPECT_EQ(after.tokens_given, before.tokens_given);
+  EXPECT_EQ(after.kv_bytes_peak, before.kv_bytes_peak);
+  EXPECT_EQ(after.pages_total, before.pages_total);
+  EXPECT_EQ(after.pages_used + after.kv_bytes + after.weight_bytes + after.tree_tokens, 0);
+  const auto were = metrics;
+  metrics = metrics_of(engine);
+  for (const auto& [name, family] : were)
+    if (family.type == "histogram") {
+      EXPECT_EQ(totals(name.c_str()), totals_of(family)) << name;
+    }
 }
 
 TEST_F(Metrics, NothingIsCountedWhereNothingRan) {

@@ -274,6 +274,15 @@ TEST(Options, ListsOfTexts) {
   set_json(R"({"stop_tokens": ["a"]})", PREFIX_ERR_INVALID_ARGUMENT,
            {"stop_tokens", "whole numbers"});
   set_json(R"({"threads": ["a"]})", PREFIX_ERR_INVALID_ARGUMENT, {"threads", "one value"});
+  const Options numbers = make_options({{"stop_tokens", "007,8"}});
+  EXPECT_EQ(json_of(numbers), R"({"stop_tokens":[7,8]})");  // which is JSON
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
+    return prefix_options_set(numbers, "stop_tokens", PREFIX_NUL, "1,2,", PREFIX_NUL, e);
+  });
+  // What is no text would be a text of its own: a tenant "null".
+  for (const char* no_text : {"5", "true", "null", "1.5"})
+    set_json((std::string(R"({"namespace": )") + no_text + "}").c_str(),
+             PREFIX_ERR_INVALID_ARGUMENT, {"namespace", no_text, "a text"});
 
   const char* const texts[] = {"ab", "\"quoted\""};
   const size_t lengths[] = {1, PREFIX_NUL};

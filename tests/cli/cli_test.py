@@ -457,6 +457,15 @@ class Usage(unittest.TestCase):
         for needle in ("warning", "cache_disk", "/dev/null/folder", "Not a directory"):
             self.assertIn(needle, done.stderr)
 
+    def test_what_fails_later_is_told(self):
+        folder = SHARED["folder"] / "broken cache"
+        folder.mkdir(mode=0o700)
+        (folder / "tmp").write_text("not a folder")
+        done = prefix("run", "--model", SHARED["model"], "--option", f"cache_disk={folder}",
+                      stdin=lines([{"tokens": tokens(100, 1), "task": "logits", "ids": [1]}]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("prefix run: warning: cache folder", done.stderr)
+
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
         commands = re.findall(r"^  ([a-z-]+) ", prefix("--help").stdout, re.M)
@@ -483,6 +492,9 @@ class Usage(unittest.TestCase):
 
 class Info(unittest.TestCase):
     def test_model(self):
+        done = prefix("info", SHARED["model"], "--context", "4097")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("4096 positions", done.stderr)
         done = prefix("info", SHARED["model"], "--json", "--context", "100", "--batch", "3")
         model = json.loads(done.stdout)["model"]
         self.assertEqual(model["sizes"]["layers"], 2)

@@ -147,18 +147,25 @@ TEST_F(Dense, WhatDoesNotFitIsNamed) {
   EXPECT_NO_THROW(make_engine(checkpoint_));
 }
 
-// Where they stand elsewhere they change no vector of a text as it is asked for here.
+// In front of the pooling they change no vector of a text as it is asked for here; behind other modules they
+// would.
 TEST_F(Dense, OthersThanThoseBehindThePoolingAreLeftAlone) {
-  const std::string path = checkpoint_.path() + "/modules.json";
-  auto list = nlohmann::json::array();
-  for (const char* kind : {"Transformer", "Dense", "Pooling", "Normalize", "Dense"})
-    list.push_back(
-        {{"path", "2_Dense"}, {"type", std::string("sentence_transformers.models.") + kind}});
-  write_file(path, list.dump());
-  write_file(checkpoint_.path() + "/2_Dense/config.json", "{}");
-  const auto engine = make_engine(checkpoint_);
+  const auto open = [&](std::initializer_list<const char*> kinds) {
+    auto list = nlohmann::json::array();
+    for (const char* kind : kinds)
+      list.push_back(
+          {{"path", "2_Dense"}, {"type", std::string("sentence_transformers.models.") + kind}});
+    write_file(checkpoint_.path() + "/modules.json", list.dump());
+    write_file(checkpoint_.path() + "/2_Dense/config.json", "{}");
+    return make_engine(checkpoint_);
+  };
+  const auto engine = open({"Transformer", "Dense", "Pooling", "Normalize"});
   EXPECT_EQ(engine->info().dense_layers, 0);
   EXPECT_EQ(vector_of(*engine, embedding({1, 2, 3}, Pooling::kLast)).size(), 64u);
+  expect_error(Code::kUnsupportedModel, {"\"Dense\"", "behind \"Normalize\""},
+               [&] { open({"Transformer", "Pooling", "Normalize", "Dense"}); });
+  expect_error(Code::kUnsupportedModel, {"\"LayerNorm\"", "behind \"Pooling\""},
+               [&] { open({"Transformer", "Pooling", "LayerNorm"}); });
 }
 
 }  // namespace

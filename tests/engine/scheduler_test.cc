@@ -28,9 +28,11 @@ TEST_F(SchedulerTest, JobsOfEqualPriorityAreServedAsTheyCame) {
 
 TEST_F(SchedulerTest, AJobOfHigherPriorityGoesBeforeThoseThatCameEarlier) {
   open(2, 2048);
-  const auto first = submit({logits_of(text(1, 64))});
+  RequestSpec patient = logits_of(text(1, 64));
+  patient.priority = -10;
+  const auto first = submit({patient});
   RequestSpec urgent = logits_of(text(2, 64));
-  urgent.priority = 1;
+  urgent.priority = -9;
   const auto second = submit({urgent});
   urgent.tokens = text(3, 64);
   const auto third = submit({urgent});

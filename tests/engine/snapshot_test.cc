@@ -188,6 +188,26 @@ TEST_F(Snapshots, OfSomeNamespaces) {
   expect_error(Code::kNotFound, {"namespace 9"}, [&] { first->save_snapshot(path, {0, 9}); });
 }
 
+// A choice that reaches beyond the short rotation has the long one, as the same tokens without a choice.
+TEST_F(Snapshots, ChoicesRotateByTheirWholeLength) {
+  const std::string model = golden_models() + "/phi3-longrope";
+  if (!fs::exists(model)) GTEST_SKIP() << "tools/golden/make_models.py has not written " << model;
+  const auto engine = Engine::create(model, make_options({{"threads", "1"}}), nullptr);
+  for (const int32_t length : {20, 28, 40}) {  // the short one ends at 32
+    RequestSpec choices;
+    choices.task = Task::kChoices;
+    for (int32_t i = 0; i < length; ++i) choices.tokens.push_back(3 + i % 50);
+    choices.choices = {{7, 8, 9, 10, 11, 12, 13, 14}};
+    RequestSpec scored;
+    scored.task = Task::kLogprobs;
+    scored.tokens = choices.tokens;
+    scored.tokens.insert(scored.tokens.end(), choices.choices[0].begin(), choices.choices[0].end());
+    scored.from = length;
+    const auto job = run_all(*engine, {choices, scored});
+    EXPECT_EQ(job->result(0).token_logprobs, job->result(1).values) << length;
+  }
+}
+
 // A model that rotates short sequences in another way than long ones keeps two trees.
 TEST_F(Snapshots, OfAModelWithTwoRotations) {
   const std::string model = golden_models() + "/phi3-longrope";

@@ -153,6 +153,33 @@ TEST_P(StateCache, AGenerationWithoutRoomForTwoStatesIsRefusedWithBothNumbers) {
 
 // --- events --------------------------------------------------------------------------------------
 
+// A cache with hardly any room for states: sequences take them from each other, and the step goes to those
+// that decode first. All the same every request ends.
+TEST_P(StateCache, EverySequenceGetsOnWithHardlyAnyStates) {
+  for (uint32_t seed = 0; seed < static_cast<uint32_t>(quick() ? 4 : 40); ++seed) {
+    SCOPED_TRACE(seed);
+    random.seed(seed);
+    const auto small = open_small(2 + seed % 4, "17");
+    for (int round = 0; round < 2; ++round) {
+      const Tokens shared = text(120);
+      std::vector<RequestSpec> requests;
+      for (int i = 0; i < 4; ++i) {
+        Tokens tokens = joined(first_tokens(shared, 20 + random() % 90), text(1 + random() % 40));
+        requests.push_back(i % 4 == 0   ? warm(tokens)
+                           : i % 4 == 1 ? logits_of(tokens)
+                           : i % 4 == 2 ? generation(tokens, 8)
+                                        : generation(first_tokens(shared, 30 + random() % 20), 8));
+      }
+      const auto job = run_all(*small, requests);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        const Code status = job->result(i).status;
+        EXPECT_TRUE(status == Code::kOk || status == Code::kCacheFull) << job->result(i).message;
+      }
+      small->check();
+    }
+  }
+}
+
 TEST_P(StateCache, EventsTellNoMoreThanRequestsCanGoOnFrom) {
   const auto watched = open({{"cache_events", "10000"}});
   EventRouter router(32);

@@ -159,6 +159,17 @@ TEST(ConfigGguf, ReadsRope) {
                  .number("llama.rope.scaling.factor", 0),
              {"rope.scaling.factor", "0"});
   expect_bad(plain_gguf().number("llama.rope.freq_base", NAN), {"freq_base", "finite"});
+  // A factor without a type is linear, as in llama.cpp.
+  const ModelConfig untyped = config_of(plain_gguf().number("llama.rope.scaling.factor", 4));
+  EXPECT_EQ(untyped.rope.type, RopeType::kLinear);
+  EXPECT_EQ(untyped.rope.factor, 4);
+  const ModelConfig none = config_of(plain_gguf()
+                                         .number("llama.rope.scaling.factor", 4)
+                                         .string("llama.rope.scaling.type", "none"));
+  EXPECT_EQ(none.rope.type, RopeType::kDefault);
+  expect_unsupported(plain_gguf().number("llama.rope.scaling.attn_factor", 1.5f),
+                     {"attn_factor", "1.5"});
+  expect_unsupported(plain_gguf("mistral3"), {"\"mistral3\""});
 }
 
 TEST(ConfigGguf, ReadsFrequencyDivisors) {

@@ -238,6 +238,8 @@ TEST(RecurrentConfig, ReadsLfm2) {
   EXPECT_EQ(kinds(c), "rar");
   EXPECT_TRUE(c.tie_embeddings && c.rotates);
   EXPECT_EQ(c.rope.theta, 1e6);
+  EXPECT_EQ(config_from_json(lfm2({{"rope_theta", 5e5}})).rope.theta, 5e5);
+  EXPECT_EQ(config_from_json(lfm2({{"rope_theta", 5e5}, {"theta", 1e4}})).rope.theta, 1e4);
   EXPECT_EQ(c.norm_eps, 1e-5f);
   const RecurrentConfig& r = c.recurrent;
   EXPECT_EQ(r.mixer, Mixer::kShortConv);

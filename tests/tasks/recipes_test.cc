@@ -132,6 +132,8 @@ TEST_F(Recipes, WrongOptionsAreNamed) {
     refused(task, R"({"chunk_tokens": 1.5})", argument, {"chunk_tokens", "whole number"});
     refused(task, R"({"threads": 2})", argument, {"threads", "engines"});
   }
+  refused("embed", R"({"recipe": "last-token", "instruction": "Find it"})", argument,
+          {"instruction", "last-token"});
   for (const std::string task : {"rerank", "classify"}) {
     refused(task, R"({"raw": "yes!"})", argument, {"raw", "true or false"});
     refused(task, R"({"top_n": -2})", range, {"top_n", "-2"});

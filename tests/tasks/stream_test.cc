@@ -7,6 +7,7 @@
 #include <map>
 #include <thread>
 
+#include "published.h"
 #include "tasks_support.h"
 
 namespace prefix_tasks {
@@ -212,6 +213,55 @@ TEST(Stop, IsNotAnEndTokenWithIgnoreEos) {
     ASSERT_EQ(info(task, i).generated_tokens, 5) << i;
     ASSERT_EQ(info(task, i).finish, PREFIX_FINISH_LENGTH) << i;
   }
+}
+
+// What a caller adds ends a text besides what the tokenizer has for it, which may be more than the model's own.
+TEST(Stop, TokensOfTheCallerAreFurtherOnes) {
+  const TempFolder folder;
+  const Tokenizer tokenizer = words_tokenizer();
+  constexpr prefix_token kEndOfText = 959;  // and not <|im_end|>
+  const Engine engine =
+      engine_at(directory(folder, "few ends", words_files({{"eos_token_id", kEndOfText}})));
+  const auto generated = [&](Json options) {
+    options.update({{"max_tokens", 60}, {"temperature", 3}, {"seed", 3}});
+    const Task task = task_of(engine, tokenizer, "generate", options);
+    Texts prompts;
+    for (int i = 0; i < 60; ++i) prompts.add(std::to_string(i) + " x");
+    add(task, prompts);
+    run(task);
+    std::vector<int64_t> tokens;
+    for (size_t i = 0; i < prompts.list.size(); ++i)
+      tokens.push_back(info(task, i).generated_tokens);
+    return tokens;
+  };
+  const std::vector<int64_t> plain = generated(Json::object());
+  EXPECT_EQ(generated({{"stop_tokens", {0}}}), plain);
+  EXPECT_NE(generated({{"ignore_eos", true}, {"stop_tokens", {0}}}), plain);
+}
+
+// A text does not begin with white space, so none ends it there.
+TEST(Stop, WhiteSpaceInFrontIsNoEnd) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const auto texts = [&](Json options) {
+    options.update({{"max_tokens", 12}, {"temperature", 8}, {"seed", 209}, {"ignore_eos", true}});
+    const Task task = task_of(engine, tokenizer, "generate", options);
+    Texts prompts;
+    for (int i = 0; i < 300; ++i) prompts.add(std::to_string(i) + " x");
+    add(task, prompts);
+    run(task);
+    std::vector<std::string> all;
+    for (size_t i = 0; i < prompts.list.size(); ++i) all.push_back(answer_text(task, i));
+    return all;
+  };
+  const std::vector<std::string> whole = texts(Json::object());
+  std::vector<std::string> wanted;
+  for (const std::string& text : whole) {
+    std::string cut = text.substr(0, text.find('\n'));
+    cut.erase(cut.find_last_not_of(" \t\n") + 1);
+    wanted.push_back(cut);
+  }
+  EXPECT_EQ(texts({{"stop", "\n"}}), wanted);
 }
 
 TEST(Stop, IsOneTextOrSeveral) {

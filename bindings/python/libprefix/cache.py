@@ -95,7 +95,8 @@ class Cache:
         nothing of it is computed."""
         data, count, _keep = tokens_in(tokens)
         lease, pinned = ffi.new("int64_t*"), ffi.new("int64_t*")
-        call(core.prefix_cache_pin, self._engine.handle, self.namespace, data, count, int(seconds * 1000), lease, pinned)
+        millis = int(seconds * 1000) if seconds <= 0 else max(1, int(seconds * 1000))  # 0 stands for no end
+        call(core.prefix_cache_pin, self._engine.handle, self.namespace, data, count, millis, lease, pinned)
         return Lease(self._engine, lease[0], pinned[0])
 
     def evict(self, tokens: Tokens = ()) -> int:

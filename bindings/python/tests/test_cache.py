@@ -49,6 +49,10 @@ class CacheControl(unittest.TestCase):
         del kept
         gc.collect()
         self.assertEqual(self.cache.evict(), 0)
+        self.cache.pin(PROMPT, 1e-9)  # less than a millisecond is not for ever
+        while self.cache.evict() != 64:
+            pass
+        self.engine.run([libprefix.Warm(PROMPT)])
         late = self.cache.pin(PROMPT)
         self.engine.close()
         late.close()

@@ -221,6 +221,10 @@ fn it_chats() {
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
     assert_eq!(chunks[0]["object"], "chat.completion.chunk");
     assert_eq!(joined(&chunks, |choice| &choice["delta"]["content"]), text);
+    let parts = json!([{"type": "text", "text": "What is the capital of France?"}]);
+    let body = json!({"messages": [{"role": "user", "content": parts}], "temperature": 0});
+    let same = service.post("/v1/chat/completions", &body).json(200);
+    assert_eq!(same["choices"], whole["choices"]);
     // The second time its prompt is there.
     let again = service.post(
         "/v1/chat/completions",
@@ -305,6 +309,24 @@ fn what_is_wrong_is_named() {
     let long = "word ".repeat(9000);
     for (path, body, code, word) in [
         ("/v1/rerank", json!({"query": "q"}), 400, "documents"),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "guided_choice": ["b", "c"]}),
+            400,
+            "guided_choice",
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "logprobs": 0}),
+            400,
+            "logprobs",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}),
+            400,
+            "image_url",
+        ),
         (
             "/v1/rerank",
             json!({"query": "", "documents": ["a"]}),

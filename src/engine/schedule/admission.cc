@@ -46,11 +46,14 @@ void Scheduler::admit() {
   }
 }
 
+// By which the rotary frequencies are chosen: choices have those of the longest.
 int32_t Scheduler::max_length(const RequestSpec& spec) const {
-  const auto prompt = static_cast<int32_t>(spec.tokens.size());
-  return spec.task == Task::kGenerate
-             ? std::min(model_.max_positions(), prompt + spec.sampling.max_tokens)
-             : prompt;
+  auto length = static_cast<int32_t>(spec.tokens.size());
+  if (spec.task == Task::kGenerate) length += spec.sampling.max_tokens;
+  size_t longest = 0;
+  for (const std::vector<int32_t>& choice : spec.choices)
+    longest = std::max(longest, choice.size());
+  return std::min(model_.max_positions(), length + static_cast<int32_t>(longest));
 }
 
 // Pages of the request may come from a tier below, and have not yet.

@@ -79,7 +79,8 @@ class Scheduler {
   void expire_cache();
 
   int64_t add_lease(NodeId node, int64_t ttl_ms) {
-    return leases_.add(node, ttl_ms > 0 ? now_ms() + ttl_ms : 0);
+    const int64_t now = now_ms();
+    return leases_.add(node, ttl_ms > 0 ? now + std::min(ttl_ms, INT64_MAX - now) : 0);
   }
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
   void end_leases(int32_t name_space) { leases_.end_in(name_space); }

@@ -93,7 +93,7 @@ struct JobState {
   int64_t id = 0;
   std::vector<WaitingRequest> waiting;  // next one at the back
   size_t unfinished = 0;
-  int32_t priority = 0;
+  int32_t priority = INT32_MIN;  // the highest of its requests
   JobTotals totals;
 };
 

@@ -122,35 +122,43 @@ void States::plan(const Running& running, StepPlan& step) {
     for (const int32_t position : s.cuts)
       if (position > s.resume && position <= s.reached)
         capture(s, position, true, name_space, step);
-    if (s.reached < s.length) {
-      capture(s, s.reached, false, name_space, step);
-    } else if (s.own_reserved) {
-      pages_.unreserve(state_pages_);
-      s.own_reserved = false;
-      s.own = tree_.take_state_pages(state_pages_);
-      builder_.store(s.node, s.reached - 1, s.own, step);
-    }
+    const bool goes_on = s.reached < s.length;
+    if (goes_on && capture(s, s.reached, false, name_space, step)) return;
+    // One that decodes goes before all others, so that it must not begin again with every step.
+    if (!std::exchange(s.own_reserved, false)) return;
+    pages_.unreserve(state_pages_);
+    s.own = tree_.take_state_pages(state_pages_);
+    builder_.store(s.node, s.reached - 1, s.own, step);
   });
 }
 
-void States::capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step) {
+// False: there is no memory for it.
+bool States::capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step) {
   const bool asked = std::binary_search(s.asked.begin(), s.asked.end(), position);
   const NodeId node = tree_.node_at(s.node, position - 1);
   if (tree_.node(node).end() == position && tree_.has_state(node)) {
-    if (keep) tree_.keep_state(node);
+    if (keep && may_keep()) tree_.keep_state(node);
     if (asked) tree_.exempt_state(node);
-    return;
+    return true;
   }
   for (Capture& c : captures_) {
     if (c.node != node || c.position != position) continue;
-    c.keep = c.keep || keep;
+    c.keep = c.keep || (keep && may_keep());
     c.asked = c.asked || asked;
-    return;
+    return true;
   }
   std::vector<int32_t> pages = pages_for(s, keep, name_space);
-  if (pages.empty()) return;
+  if (pages.empty()) return false;
   builder_.store(s.node, position - 1, pages, step);
   captures_.push_back({node, position, std::move(pages), keep, asked});
+  return true;
+}
+
+// Whether a state that moved along may stay. One in pages of the reserve may not: at a fork it would have them for
+// good, and sequences that find no others would begin again with every step.
+bool States::may_keep() {
+  refill_reserve();
+  return !reserve_used_;
 }
 
 // Empty: there are none.

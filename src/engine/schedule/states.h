@@ -72,7 +72,8 @@ class States {
   };
 
   NodeId computed_end(NodeId id, int32_t length);
-  void capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step);
+  bool capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step);
+  bool may_keep();
   std::vector<int32_t> pages_for(Sequence& s, bool keep, int32_t name_space);
   NodeId last_behind(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);

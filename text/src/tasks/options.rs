@@ -122,10 +122,16 @@ impl Options {
                 quote_all(&names)
             )));
         }
+        let instruction = reader.text("instruction");
+        if instruction.as_ref().is_some_and(|text| !text.is_empty()) && !recipe.takes_instruction()
+        {
+            return Err(Error::argument(format!(
+                "option instruction has no place in the prompts of recipe {}",
+                quote(&recipe.name)
+            )));
+        }
         Ok(Options {
-            instruction: reader
-                .text("instruction")
-                .unwrap_or_else(|| recipe.instruction.clone()),
+            instruction: instruction.unwrap_or_else(|| recipe.instruction.clone()),
             truncate,
             max_prompt_tokens: reader.number("max_prompt_tokens", 0),
             raw: reader.flag("raw"),

@@ -3,7 +3,7 @@
 use super::head;
 use super::kind::{Kind, Method};
 use super::model::{Line, Model};
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 
 /// A text that the caller gives.
@@ -135,6 +135,25 @@ pub enum Activation {
 pub(super) const OF_MODEL: &str = "model";
 
 impl Recipe {
+    /// Whether `{instruction}` stands in one of its prompts.
+    pub fn takes_instruction(&self) -> bool {
+        let has = |pieces: &[Piece]| {
+            let is_it = |part: &Part| matches!(part, Part::Field(Field::Instruction));
+            pieces.iter().flatten().any(is_it)
+        };
+        let in_prompt = |prompt: &Prompt| match prompt {
+            Prompt::Pieces(pieces) => has(pieces),
+            Prompt::Messages { messages, .. } => {
+                json!(messages).to_string().contains("{instruction}")
+            }
+            Prompt::Own { .. } => false,
+        };
+        let in_list = |list: &ListPrompt| has(&list.head) || has(&list.document) || has(&list.tail);
+        self.prompts.values().any(in_prompt)
+            || has(std::slice::from_ref(&self.target))
+            || self.list.as_ref().is_some_and(in_list)
+    }
+
     /// With what it leaves to the model's files.
     pub fn of_model(mut self, model: &Model) -> Recipe {
         if self.pooling == OF_MODEL {

@@ -11,7 +11,7 @@ use super::recipe::Recipe;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::text::{EncodeOptions, Text};
-use serde_json::{json, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Most requests of one chunk, for short texts.
@@ -203,21 +203,24 @@ fn check_fit(engine: &Engine, text: &Text, vocabulary: i32) -> Result<()> {
 
 fn request_options(engine: &Engine, text: &Text, options: &Options) -> Result<engine::Options> {
     let mut request = options.request.clone();
-    if options.recipe.method.writes_text() && !request.contains_key("stop_tokens") {
+    if options.recipe.method.writes_text() {
         let given = engine.options(&Value::Object(request.clone()).to_string())?;
         let mut stops = match &*given.text("ignore_eos")? {
             "true" | "1" | "on" => Vec::new(),
-            _ => text.ends().to_vec(),
+            _ => text.ends().iter().map(ToString::to_string).collect(),
         };
-        // Where a stop text is a token of its own, the engine itself can end there.
-        for stop in &options.stops {
+        // Where a stop text is a token of its own, the engine itself can end there. White space does not end a text
+        // that it begins.
+        for stop in options.stops.iter().filter(|stop| !stop.trim().is_empty()) {
             if let Ok(ids) = text.encode(stop, EncodeOptions::default()) {
                 if let [id] = ids[..] {
-                    stops.push(id);
+                    stops.push(id.to_string());
                 }
             }
         }
-        request.insert("stop_tokens".into(), json!(stops));
+        let asked = given.text("stop_tokens")?;
+        stops.extend((!asked.is_empty()).then_some(asked));
+        request.insert("stop_tokens".into(), stops.join(",").into());
     }
     engine.options(&Value::Object(request).to_string())
 }

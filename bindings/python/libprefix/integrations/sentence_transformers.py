@@ -25,10 +25,13 @@ class CrossEncoder:
         self.activation_fn = activation_fn
 
     def predict(self, sentences: Sequence[Any], *, activation_fn: Callable | None = None, **options: Any) -> Any:
-        """A score for each (query, document) pair, or one score for one pair. activation_fn takes a NumPy array."""
+        """A score for each (query, document) pair, or one score for one pair. activation_fn takes a NumPy array of
+        what the model says before its own activation, whose place it takes."""
         single = len(sentences) == 2 and isinstance(sentences[0], str)
-        scores = self.reranker.predict([sentences] if single else sentences, **_with_effect(options))
         function = activation_fn or self.activation_fn
+        if function is not None:
+            options.setdefault("raw", True)
+        scores = self.reranker.predict([sentences] if single else sentences, **_with_effect(options))
         if function is not None:
             scores = function(scores)
         return scores[0] if single else scores

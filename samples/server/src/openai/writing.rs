@@ -10,7 +10,7 @@
 //!
 //! The client that goes away drops the answer, which drops the task, which cancels it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
 
 use axum::body::Body;
@@ -54,7 +54,32 @@ pub struct Asked {
     stream_options: Option<StreamOptions>,
     /// vLLM's: requests with another one share nothing with this.
     cache_salt: Option<String>,
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
 }
+
+/// Fields of this API and of vLLM's that would change the answer.
+const NOT_SERVED: [&str; 19] = [
+    "allowed_token_ids",
+    "bad_words",
+    "function_call",
+    "functions",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "length_penalty",
+    "logits_processors",
+    "min_tokens",
+    "modalities",
+    "prompt_logprobs",
+    "reasoning_effort",
+    "stop_token_ids",
+    "structured_outputs",
+    "top_logprobs",
+    "truncate_prompt_tokens",
+    "use_beam_search",
+];
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "stop is a text or a list of texts")]
@@ -147,12 +172,26 @@ impl Asked {
             false => Ok(()),
             true => Err(Failure::field(field, "is not served")),
         };
-        let wanted = |value: &Option<Value>| {
-            let none = [json!(null), json!(false), json!({})];
-            value.as_ref().is_some_and(|value| !none.contains(value))
+        let wanted = |value: Option<&Value>| {
+            let none = [
+                json!(null),
+                json!(false),
+                json!(0),
+                json!({}),
+                json!([]),
+                json!(""),
+            ];
+            value.is_some_and(|value| !none.contains(value))
         };
-        none("logprobs", wanted(&self.logprobs))?;
-        none("logit_bias", wanted(&self.logit_bias))?;
+        let number = |value: &Option<Value>| value.as_ref().is_some_and(Value::is_number);
+        none(
+            "logprobs",
+            wanted(self.logprobs.as_ref()) || number(&self.logprobs),
+        )?;
+        none("logit_bias", wanted(self.logit_bias.as_ref()))?;
+        for field in NOT_SERVED {
+            none(field, wanted(self.others.get(field)))?;
+        }
         none(
             "presence_penalty",
             self.presence_penalty.unwrap_or(0.0) != 0.0,

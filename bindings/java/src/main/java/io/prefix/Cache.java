@@ -97,7 +97,7 @@ public final class Cache {
      */
     public Lease pin(int[] tokens, Duration time) {
         boolean none = time.isZero() || time.isNegative();
-        return pin(tokens, none ? -1 : Math.max(1, time.toMillis())); // 0 stands for no end
+        return pin(tokens, none ? -1 : Math.max(1, Job.millis(time))); // 0 stands for no end
     }
 
     private Lease pin(int[] tokens, long millis) {

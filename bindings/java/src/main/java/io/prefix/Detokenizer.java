@@ -7,8 +7,6 @@ import io.prefix.internal.Native;
  * what {@link Tokenizer#decode} gives for all tokens. One thread at a time uses it; others wait.
  */
 public final class Detokenizer extends Owned {
-    private static final int[] NONE = {};
-
     Detokenizer(long tokenizer, int flags) {
         super(Native.prefix_detok_create(tokenizer, flags), "detokenizer", Native::prefix_detok_release);
     }
@@ -20,13 +18,9 @@ public final class Detokenizer extends Owned {
      * @return the text that has become complete, often none
      */
     public synchronized String push(int... tokens) {
-        // Text that found no room waits for the next call, which must not repeat the tokens.
-        int[][] next = {tokens};
-        return Buffers.text(64 + 16 * tokens.length, buffer -> {
-            int[] now = next[0];
-            next[0] = NONE;
-            return call(raw -> Native.prefix_detok_push(raw, now, buffer));
-        });
+        // Where the text finds no room, none of the tokens are taken.
+        return Buffers.text(
+                64 + 16 * tokens.length, buffer -> call(raw -> Native.prefix_detok_push(raw, tokens, buffer)));
     }
 
     /**

@@ -265,7 +265,7 @@ public final class Engine extends Owned {
      * @param timeout the longest time to wait
      */
     public void shutdown(Duration timeout) {
-        call(raw -> Native.prefix_engine_shutdown(raw, Math.max(0, timeout.toMillis())));
+        call(raw -> Native.prefix_engine_shutdown(raw, Math.max(0, Job.millis(timeout))));
     }
 
     /**

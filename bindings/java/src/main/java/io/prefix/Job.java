@@ -57,7 +57,16 @@ public final class Job extends Owned {
      * @throws InterruptedException when this thread is interrupted; the job goes on
      */
     public boolean await(Duration timeout) throws InterruptedException {
-        return poll(timeout.toMillis(), time -> call(raw -> Native.prefix_job_wait(raw, time))) == 0;
+        return poll(millis(timeout), time -> call(raw -> Native.prefix_job_wait(raw, time))) == 0;
+    }
+
+    /** As many as a long holds, for times without end. */
+    static long millis(Duration time) {
+        try {
+            return time.toMillis();
+        } catch (ArithmeticException e) {
+            return time.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
+        }
     }
 
     /** Repeats a waiting call in slices until it has an answer; the last status otherwise, which is negative. */
@@ -126,7 +135,7 @@ public final class Job extends Owned {
      * @throws InterruptedException when this thread is interrupted; the job goes on
      */
     public Optional<Event> nextEvent(Duration timeout) throws InterruptedException {
-        return nextEvent(timeout.toMillis());
+        return nextEvent(millis(timeout));
     }
 
     private Optional<Event> nextEvent(long millis) throws InterruptedException {

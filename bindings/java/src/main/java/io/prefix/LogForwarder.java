@@ -29,7 +29,11 @@ public final class LogForwarder implements AutoCloseable {
 
     private synchronized void forward() {
         for (Optional<Prefix.Message> next = Prefix.nextLog(); next.isPresent(); next = Prefix.nextLog()) {
-            logger.log(next.get().level(), next.get().text());
+            try {
+                logger.log(next.get().level(), next.get().text());
+            } catch (RuntimeException e) {
+                // Of the logger. The next message is another one.
+            }
         }
     }
 

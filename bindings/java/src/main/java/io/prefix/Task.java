@@ -166,7 +166,7 @@ public final class Task extends Owned {
      * @throws InterruptedException when this thread is interrupted; the task goes on
      */
     public boolean await(Duration timeout) throws InterruptedException {
-        return Job.poll(timeout.toMillis(), time -> call(raw -> Native.prefix_task_wait(raw, time))) == 0;
+        return Job.poll(Job.millis(timeout), time -> call(raw -> Native.prefix_task_wait(raw, time))) == 0;
     }
 
     /**
@@ -240,7 +240,7 @@ public final class Task extends Owned {
      * @throws InterruptedException when this thread is interrupted; the task goes on
      */
     public Optional<Event> nextEvent(Duration timeout) throws InterruptedException {
-        return nextEvent(timeout.toMillis());
+        return nextEvent(Job.millis(timeout));
     }
 
     private Optional<Event> nextEvent(long millis) throws InterruptedException {

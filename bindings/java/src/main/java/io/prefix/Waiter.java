@@ -79,7 +79,7 @@ final class Waiter {
 
     private static <T> CompletableFuture<T> start(DoneFuture<T> future, Notice notice) {
         try {
-            Runnable forget = whenever(() -> EXECUTOR.execute(future::done), notice);
+            Runnable forget = whenever(() -> run(future::done), notice);
             future.whenComplete((result, failure) -> forget.run());
         } catch (RuntimeException e) {
             future.completeExceptionally(e);
@@ -98,6 +98,15 @@ final class Waiter {
             throw e;
         }
         return () -> WAKERS.remove(tag);
+    }
+
+    /** By the executor, or here where that has no thread to spare. */
+    private static void run(Runnable done) {
+        try {
+            EXECUTOR.execute(done);
+        } catch (RuntimeException | OutOfMemoryError e) {
+            done.run();
+        }
     }
 
     private static void run() {

@@ -88,6 +88,19 @@ class TextTest {
     }
 
     @Test
+    void aTokenMayBeLongerThanAnyGuess() {
+        String longest = "=".repeat(1000);
+        String json = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"" + longest
+                + "\": 1, \"b\": 2}, \"merges\": []}, \"decoder\": {\"type\": \"Fuse\"}}";
+        try (Tokenizer long1 = Tokenizer.fromJson(json, null);
+                Detokenizer stream = long1.detokenizer()) {
+            assertEquals("a", stream.push(0));
+            assertEquals(longest, stream.push(1));
+            assertEquals("b" + longest, stream.push(2, 1) + stream.flush());
+        }
+    }
+
+    @Test
     void conversations() {
         List<Message> messages = List.of(
                 Message.user("Hi \"<&>\"\n😀"), new Message("assistant", "Ho", Map.of("x", List.of(1, 2.5, true))));
