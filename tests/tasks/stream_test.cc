@@ -235,8 +235,8 @@ TEST(Stop, TokensOfTheCallerAreFurtherOnes) {
     return tokens;
   };
   const std::vector<int64_t> plain = generated(Json::object());
-  EXPECT_EQ(generated({{"stop_tokens", {0}}}), plain);
-  EXPECT_NE(generated({{"ignore_eos", true}, {"stop_tokens", {0}}}), plain);
+  EXPECT_EQ(generated({{"stop_tokens", {kEndOfText}}}), plain);
+  EXPECT_NE(generated({{"ignore_eos", true}, {"stop_tokens", {kEndOfText}}}), plain);
 }
 
 // A text does not begin with white space, so none ends it there.
