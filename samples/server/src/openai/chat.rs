@@ -129,7 +129,11 @@ fn one_text(message: &RawValue) -> Result<Cow<'_, str>> {
     let fields: Vec<String> = fields
         .iter()
         .map(|(name, value)| {
-            let value = if name == "content" { &text } else { value.get() };
+            let value = if name == "content" {
+                &text
+            } else {
+                value.get()
+            };
             format!("{}:{value}", serde_json::Value::from(name.as_str()))
         })
         .collect();
