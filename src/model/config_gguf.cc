@@ -324,13 +324,14 @@ class GgufConfigReader {
     const double factor = m_.number(key("rope.scaling.factor"), 0);
     const bool scales = factor != 0 && factor != 1;  // linearly, where the type is not said
     const std::string scaling = m_.text(key("rope.scaling.type"), scales ? "linear" : "none");
-    if (scaling == "linear" || scaling == "none") {
+    const bool is_long = tensors_.find("rope_factors_long.weight") || scaling == "longrope";
+    if (!is_long && (scaling == "linear" || scaling == "none")) {
       const double attention = m_.number(key("rope.scaling.attn_factor"), 1);
       if (attention != 1)
         fail(Code::kUnsupportedModel, "GGUF key ", quote(key("rope.scaling.attn_factor")), " is ",
              attention, "; with rope scaling ", quote(scaling), " only 1 is supported");
     }
-    if (tensors_.find("rope_factors_long.weight") || scaling == "longrope") {
+    if (is_long) {
       longrope(static_cast<int32_t>(rotary / 2));
     } else if (scaling == "linear") {
       c_.rope.type = RopeType::kLinear;
