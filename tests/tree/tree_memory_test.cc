@@ -210,6 +210,26 @@ TEST(TreeMemory, WhatFailsLeavesEveryPathAndLosesNoPage) {
   EXPECT_GT(failed, cases(400));
 }
 
+// The table of children has room for 48, so that a split makes it grow.
+TEST(TreeMemory, ASplitThatFindsNoMemoryChangesNothing) {
+  PagePool pool(100);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  std::vector<NodeId> paths;
+  for (int32_t i = 0; i < 47; ++i) {
+    const int32_t tokens[] = {i, i};
+    paths.push_back(tree.attach(tree.match(root, tokens), tokens, {}));
+  }
+  tree.end_at(paths[0], 1);
+  {
+    const Allowing none(0);
+    EXPECT_THROW(tree.end_at(paths[1], 1), std::bad_alloc);
+  }
+  EXPECT_EQ(tree.node_count(), 49u);
+  ASSERT_NO_THROW(tree.check());
+  EXPECT_NE(tree.end_at(paths[1], 1), paths[1]);
+}
+
 // A leaf that reads what is behind the window of the path that is held.
 TEST(TreeMemory, WhatIsBehindAWindowGoesWithoutMemory) {
   PagePool pool(20);

@@ -45,14 +45,14 @@ class CacheControl(unittest.TestCase):
         with self.assertRaises(libprefix.NotFoundError):
             self.cache.pin(PROMPT)
         self.engine.run([libprefix.Warm(PROMPT)])
-        kept = self.cache.pin(PROMPT)
-        del kept
-        gc.collect()
-        self.assertEqual(self.cache.evict(), 0)
         self.cache.pin(PROMPT, 1e-9)  # less than a millisecond is not for ever
         while self.cache.evict() != 64:
             pass
         self.engine.run([libprefix.Warm(PROMPT)])
+        kept = self.cache.pin(PROMPT)
+        del kept
+        gc.collect()
+        self.assertEqual(self.cache.evict(), 0)
         late = self.cache.pin(PROMPT)
         self.engine.close()
         late.close()
