@@ -457,6 +457,16 @@ class Usage(unittest.TestCase):
         for needle in ("warning", "cache_disk", "/dev/null/folder", "Not a directory"):
             self.assertIn(needle, done.stderr)
 
+    def test_a_seed_of_its_own_is_told(self):
+        request = {"tokens": [1, 5], "max_tokens": 2, "temperature": 1}
+        none, minus, given = run([request, {**request, "seed": -1}, {**request, "seed": 7}])
+        self.assertEqual(["seed" in r for r in (none, minus, given)], [True, True, False])
+
+    def test_a_model_that_is_named_for_its_words_is_there(self):
+        done = prefix("tree", "--model", SHARED["folder"] / "absent", stdin=lines([{"tokens": [1, 2]}]))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("absent", done.stderr)
+
     def test_what_fails_later_is_told(self):
         folder = SHARED["folder"] / "broken cache"
         folder.mkdir(mode=0o700)

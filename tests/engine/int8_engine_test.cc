@@ -118,6 +118,10 @@ TEST(Int8Options, AreCheckedByName) {
   };
   expect_error(Code::kInvalidArgument, {"compute", "int4", "auto|int8"},
                [&] { open({{"compute", "int4"}}); });
+  expect_error(Code::kInvalidArgument, {"compute_keep", "\"head\"", "compute=int8"},
+               [&] { open({{"compute_keep", "head"}}); });
+  expect_error(Code::kInvalidArgument, {"cache_events", "sharing"},
+               [&] { open({{"cache_events", "9"}, {"sharing", "false"}}); });
   expect_error(Code::kInvalidArgument, {"compute_keep", "\"heads\"", "mixer_in"},
                [&] { open({{"compute", "int8"}, {"compute_keep", "down,heads"}}); });
   expect_error(Code::kUnsupportedDevice, {"compute=int8", "cuda:1"},
