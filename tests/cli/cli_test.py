@@ -462,11 +462,6 @@ class Usage(unittest.TestCase):
         none, minus, given = run([request, {**request, "seed": -1}, {**request, "seed": 7}])
         self.assertEqual(["seed" in r for r in (none, minus, given)], [True, True, False])
 
-    def test_a_model_that_is_named_for_its_words_is_there(self):
-        done = prefix("tree", "--model", SHARED["folder"] / "absent", stdin=lines([{"tokens": [1, 2]}]))
-        self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("absent", done.stderr)
-
     def test_what_fails_later_is_told(self):
         folder = SHARED["folder"] / "broken cache"
         folder.mkdir(mode=0o700)

@@ -277,6 +277,11 @@ class WithText(unittest.TestCase):
             self.assertNotEqual(result["status"], "ok", request)
             self.assertIn(word, result["message"])
 
+    def test_a_model_that_is_named_for_its_words_is_there(self):
+        done = prefix("tree", "--model", SHARED["folder"] / "absent", stdin=lines([{"tokens": [1, 2]}]))
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("absent", done.stderr)
+
     def test_tree_shows_text(self):
         done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
         self.assertIn("w5", done.stdout)
