@@ -102,15 +102,44 @@ std::string option_text(const OptionField& field, const Json& value) {
   return text;
 }
 
+struct TaskName {
+  std::string_view name;
+  Task task;
+};
+constexpr std::array kTasks = {
+    TaskName{"logits", Task::kLogits},     TaskName{"logprobs", Task::kLogprobs},
+    TaskName{"choices", Task::kChoices},   TaskName{"embed", Task::kEmbed},
+    TaskName{"generate", Task::kGenerate},
+};
+
 Task read_task(const Json& value) {
   const std::string name = read_string("task", value);
-  if (name == "logits") return Task::kLogits;
-  if (name == "logprobs") return Task::kLogprobs;
-  if (name == "choices") return Task::kChoices;
-  if (name == "embed") return Task::kEmbed;
-  if (name == "generate") return Task::kGenerate;
+  for (const TaskName& known : kTasks)
+    if (known.name == name) return known.task;
   fail("task = ", shown(name, 80),
        " is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify, chat");
+}
+
+std::string_view name_of(Task task) {
+  return std::find_if(kTasks.begin(), kTasks.end(),
+                      [&](const TaskName& known) { return known.task == task; })
+      ->name;
+}
+
+// Fields that one task alone has. (What is an option is refused by the library.)
+constexpr std::array kFieldsOfTasks = {
+    TaskName{"ids", Task::kLogits},
+    TaskName{"from", Task::kLogprobs},
+    TaskName{"continuation", Task::kLogprobs},
+    TaskName{"choices", Task::kChoices},
+    TaskName{"stop", Task::kGenerate},
+};
+
+void refuse_fields_of_others(const Json& object, Task task) {
+  for (const TaskName& field : kFieldsOfTasks)
+    if (field.task != task && object.contains(field.name))
+      fail("field ", field.name, " is of task ", name_of(field.task), "; a request for ",
+           name_of(task), " does not take it");
 }
 
 void read_prompt(const Json& object, Request& request) {
@@ -186,6 +215,7 @@ void read_object(const Json& object, Request& request) {
   }
   read_prompt(object, request);
   if (object.contains("task")) request.task = read_task(object["task"]);
+  refuse_fields_of_others(object, request.task);
   if (object.contains("namespace"))
     request.name_space = read_string("namespace", object["namespace"]);
   if (object.contains("adapter")) request.adapter = read_string("adapter", object["adapter"]);
@@ -203,7 +233,7 @@ void read_object(const Json& object, Request& request) {
 
 bool Request::needs_tokenizer() const {
   if (wants_text() || task == Task::kText) return true;
-  if (task == Task::kGenerate && !stop.empty()) return true;
+  if (!stop.empty()) return true;
   return task == Task::kChoices &&
          std::any_of(choices.begin(), choices.end(), [](const Piece& c) { return c.is_text; });
 }

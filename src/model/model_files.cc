@@ -1,10 +1,12 @@
 #include "model/model_files.h"
 
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/gguf.h"
@@ -57,12 +59,47 @@ void read_packed(std::shared_ptr<const InputFile> file, ModelFiles& files) {
   PackedModel::open(text->second, name, *files.tensors);
 }
 
+// Whether two tensors hold the same numbers; the first row that differs ends it.
+bool same_values(const Tensor& a, const Tensor& b) {
+  if (a.shape != b.shape || a.type != b.type || a.computed || b.computed) return false;
+  const int64_t rows = a.shape.empty() ? 0 : a.shape.front();
+  if (rows == 0) return true;
+  std::vector<std::byte> x(a.bytes / static_cast<size_t>(rows)), y(x.size());
+  for (int64_t row = 0; row < rows; ++row) {
+    read_blocks(a, row, x.data());
+    read_blocks(b, row, y.data());
+    if (x != y) return false;
+  }
+  return true;
+}
+
+// A model whose head was trained apart from its embedding often still says that they are one
+// (tie_word_embeddings). As in Transformers from version 5 on, what the file has counts; many files
+// repeat the embedding under the other name.
+void untie_another_output(const std::string& embedding, const std::string& output,
+                          ModelFiles& files) {
+  const Tensor* const in = files.tensors->find(embedding);
+  const Tensor* const out = files.tensors->find(output);
+  if (!in || !out) return;
+  const bool packed = PackedModel::has(*out);  // never of one that is tied
+  if (!packed && same_values(*in, *out)) return;
+  files.config.tie_embeddings = false;
+  if (!packed)
+    log_message(
+        LogLevel::kWarning,
+        cat("config.json ties the output matrix to the embedding, but the values of tensor ",
+            quote(output), " are others than those of ", quote(embedding),
+            ": they are used as they are in the file (\"tie_word_embeddings\": false says so)"));
+}
+
 // Published embedders leave the output matrix out, whatever their configuration says of it.
-void note_missing_output(ModelFiles& files) {
-  if (files.config.tie_embeddings) return;
+void note_output(ModelFiles& files) {
   const FileNames names(*files.tensors, find_architecture(files.config.architecture), false);
   const std::string output = names(names.patterns().output);
-  if (!files.tensors->find(output)) files.config.missing_output = output;
+  if (files.config.tie_embeddings)
+    untie_another_output(names(names.patterns().embedding), output, files);
+  else if (!files.tensors->find(output))
+    files.config.missing_output = output;
 }
 
 ModelFiles open_folder(const InputFolder& folder) {
@@ -98,7 +135,7 @@ ModelFiles open_folder(const InputFolder& folder) {
     files.config.dense_of_tokens = true;
   }
   if (!files.dense.empty()) files.config.dense_width = files.dense.back().out;
-  note_missing_output(files);
+  note_output(files);
   files.config.labels = label_count(*files.tensors);
   return files;
 }

@@ -471,6 +471,15 @@ class Usage(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("prefix run: warning: cache folder", done.stderr)
 
+    def test_fields_of_another_task_are_refused(self):
+        request = {"tokens": [1, 5, 9], "max_tokens": 1}
+        for field, value, owner in (("ids", [3], "logits"), ("from", 1, "logprobs"), ("choices", [[1]], "choices")):
+            result, = run([{**request, field: value}], code=1)
+            self.assertIn(f"field {field} is of task {owner}; a request for generate does not take it", result["message"])
+        for field, value, owner in (("stop", "x", "generate"), ("continuation", "x", "logprobs")):
+            result, = run([{"tokens": [1, 5], "task": "embed", field: value}], code=1)
+            self.assertIn(f"field {field} is of task {owner}; a request for embed does not take it", result["message"])
+
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
         commands = re.findall(r"^  ([a-z-]+) ", prefix("--help").stdout, re.M)

@@ -1,10 +1,14 @@
 // Files as they are published: the names of tensors behind other prefixes, and no output matrix.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "model/model_info.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
@@ -98,6 +102,56 @@ TEST(PublishedNames, AreAllBehindOnePrefix) {
   write_renamed(unknown, [](const std::string& n) { return with_prefixes(n, "decoder.", ""); });
   expect_error(Code::kFormat, {"\"model.embed_tokens.weight\" is missing"},
                [&] { open(unknown.path()); });
+}
+
+// As Transformers from version 5 on: a configuration that ties them is believed where the file agrees.
+TEST(PublishedNames, AnOutputMatrixOfItsOwnIsUsed) {
+  const auto untied = open(golden_models() + "/" + kModel);
+  const TempFolder folder;
+  write_renamed(folder, [](const std::string& n) { return n; });
+  json config = json::parse(file_text(folder / "config.json"));
+  ASSERT_FALSE(config.at("tie_word_embeddings").get<bool>());
+  config["tie_word_embeddings"] = true;
+  folder.write("config.json", config.dump());
+  LogLevel level = LogLevel::kOff;
+  std::string text;
+  while (next_log(SIZE_MAX, &level, &text)) {
+  }
+  const auto engine = open(folder.path());
+  EXPECT_EQ(values(*engine, Task::kLogits), values(*untied, Task::kLogits));
+  EXPECT_FALSE(json::parse(engine->info_json()).at("model").at("tied").get<bool>());
+  bool told = false;
+  while (next_log(SIZE_MAX, &level, &text))
+    told = told || (level == LogLevel::kWarning && text.find("\"lm_head.weight\"") != text.npos);
+  EXPECT_TRUE(told);
+}
+
+TEST(PublishedNames, AnOutputMatrixThatRepeatsTheEmbeddingIsTied) {
+  const TempFolder folder;
+  write_renamed(folder, [](const std::string& n) { return n; });
+  json config = json::parse(file_text(folder / "config.json"));
+  config["tie_word_embeddings"] = true;
+  folder.write("config.json", config.dump());
+  const std::string path = folder / "model.safetensors";
+  std::string bytes = file_text(path);
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  const json header = json::parse(bytes.substr(8, length));
+  const auto place = [&](const char* name) {
+    const auto at = header.at(name).at("data_offsets").get<std::vector<size_t>>();
+    return std::pair{8 + length + at.at(0), at.at(1) - at.at(0)};
+  };
+  const auto [from, size] = place("model.embed_tokens.weight");
+  const auto [to, room] = place("lm_head.weight");
+  ASSERT_EQ(size, room);
+  bytes.replace(to, size, bytes.substr(from, size));
+  folder.write("model.safetensors", bytes);
+  const json tied = json::parse(open(folder.path())->info_json()).at("model");
+  EXPECT_TRUE(tied.at("tied").get<bool>());
+  // One number is enough; in the last row, so that all of them are looked at.
+  bytes[to + size - 1] = static_cast<char>(bytes[to + size - 1] ^ 1);
+  folder.write("model.safetensors", bytes);
+  EXPECT_FALSE(json::parse(open(folder.path())->info_json()).at("model").at("tied").get<bool>());
 }
 
 TEST(PublishedNames, WithoutAnOutputMatrixEmbedOnly) {
