@@ -256,6 +256,7 @@ class LibraryText : public Text {
     if (!given.writes_text()) return;
     r.texts.push_back(words(f_.prefix_task_item_partial_text));
     r.finish.emplace_back(finish_name(info.finish));
+    r.seeds.push_back(info.seed);
   }
 
   Functions f_;

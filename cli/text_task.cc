@@ -182,11 +182,20 @@ std::string written(const TextTask& task, const TextTaskResult& r) {
   const auto quoted_of = [](const std::vector<std::string>& list) {
     return [&list](size_t i) { return quoted(list[i]); };
   };
-  return rows(name, r.texts.size(), task.is_single, quoted_of(r.texts)) +
-         rows("finish", r.finish.size(), task.is_single, quoted_of(r.finish));
+  std::string out = rows(name, r.texts.size(), task.is_single, quoted_of(r.texts));
+  if (task.wants_seeds())
+    out += rows("seed", r.seeds.size(), task.is_single,
+                [&](size_t i) { return std::to_string(r.seeds[i]); });
+  return out + rows("finish", r.finish.size(), task.is_single, quoted_of(r.finish));
 }
 
 }  // namespace
+
+bool TextTask::wants_seeds() const {
+  const auto temperature = options.find("temperature");
+  return temperature != options.end() && temperature->is_number() &&
+         temperature->get<double>() > 0 && options.value("seed", Json(-1)) == -1;
+}
 
 bool is_text_task(const Json& object) { return find_reader(object) != nullptr; }
 

@@ -2,6 +2,7 @@
 // prompts, chat.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct TextTask {
 
   bool has_order() const { return kind == "classify" || (kind == "rerank" && is_product); }
   bool writes_text() const { return kind != "rerank" && kind != "classify"; }
+  // It draws from chance without a seed of its own: only those of the results can repeat it.
+  bool wants_seeds() const;
 };
 
 // Whether a line is one, by its field "task".
@@ -42,6 +45,7 @@ struct TextTaskResult {
   std::vector<std::vector<int64_t>> order;  // of each row
   std::vector<std::string> texts;
   std::vector<std::string> finish;  // of each text
+  std::vector<int64_t> seeds;       // of each text
   struct Failed {
     size_t item;
     std::string status, message;

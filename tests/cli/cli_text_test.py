@@ -235,6 +235,17 @@ class WithText(unittest.TestCase):
         self.assertEqual(stopped["texts"], [""])
         self.assertEqual(prompts["usage"]["generated"], 12)
 
+    def test_tasks_tell_the_seeds_that_repeat_them(self):
+        task = {"task": "generate", "prompts": ["w7"], "max_tokens": 4, "temperature": 1}
+        two, own, greedy = self.run_text([{**task, "prompts": ["w7", "w7"], "seed": -1}, {**task, "seed": 5},
+                                          {**task, "temperature": 0}])
+        self.assertEqual([len(two["seed"]), "seed" in own, "seed" in greedy], [2, False, False])
+        chat, *again = self.run_text([
+            {"task": "chat", "messages": [{"role": "user", "content": "w7"}], "max_tokens": 4, "temperature": 1},
+            *({**task, "seed": seed} for seed in two["seed"])])
+        self.assertIsInstance(chat["seed"], int)
+        self.assertEqual([done["texts"][0] for done in again], two["texts"])
+
     def test_items_of_tasks_fail_alone(self):
         done, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20,
                                 "truncate": "off"}], code=1)
