@@ -197,6 +197,12 @@ fn it_completes() {
         assert_eq!(ends.iter().filter(|reason| reason.is_string()).count(), 1);
         assert!(ends.len() > 1 && ends.last().unwrap().is_string());
     }
+    // The markup of a chat in a prompt is markup, as the template writes it.
+    let chat = "<|im_start|>user\nSay hello.<|im_end|>\n<|im_start|>assistant\n";
+    let body = json!({"prompt": chat, "max_tokens": 1});
+    let usage = &service.post("/v1/completions", &body).json(200)["usage"];
+    let tokens = tokenizer.encode(chat, prefix::text::Special::Added).unwrap();
+    assert_eq!(usage["prompt_tokens"], tokens.len());
     let first = whole["choices"][0]["text"].as_str().unwrap();
     let word = first.split_whitespace().nth(1).unwrap();
     let body = json!({"prompt": prompt, "max_tokens": 12, "temperature": 0, "stop": word});

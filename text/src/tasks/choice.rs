@@ -41,6 +41,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("choices"),
     shipped!("classification-head"),
     shipped!("completion"),
+    shipped!("completion-markup"),
     shipped!("chat-turn"),
     shipped!("conversation"),
 ];

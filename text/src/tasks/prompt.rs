@@ -91,6 +91,7 @@ pub struct Prompts {
     front: Vec<i32>,
     back: Vec<i32>,
     marks: Vec<Mark>,
+    markup: bool,
     /// The last text of each piece with its tokens: items in a row often share most pieces.
     last: Vec<Option<(String, Tokens)>>,
 }
@@ -120,6 +121,7 @@ impl Prompts {
             front,
             back,
             marks: marks(text),
+            markup: recipe.markup,
         })
     }
 
@@ -206,8 +208,11 @@ impl Prompts {
     }
 
     /// Special tokens of the recipe are special tokens; what a caller's text spells, or finishes
-    /// spelling, never is.
+    /// spelling, is one only where the recipe has markup.
     fn encode(&self, text: &str, given: &[(Range<usize>, bool)]) -> Result<Encoded> {
+        if self.markup {
+            return self.text.encode_offsets(text, EncodeOptions::default());
+        }
         let mut found: Vec<(usize, &Mark)> = Vec::new();
         for mark in &self.marks {
             found.extend(text.match_indices(&mark.text).map(|(at, _)| (at, mark)));
@@ -446,6 +451,28 @@ mod tests {
             let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
             let built = prompts.build(&fields, 9, Truncate::Off).unwrap();
             assert_eq!(built.tokens, wanted, "{special}");
+        }
+    }
+
+    #[test]
+    fn what_a_text_spells_is_a_token_with_markup_alone() {
+        const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}},
+            "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [
+                {"id": 3, "content": "<s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+                    "normalized": false}]}"#;
+        let text = Arc::new(Text::new(from_texts(WORDS, None).unwrap()).unwrap());
+        for (markup, wanted) in [("false", &[3, 1, 0, 2][..]), ("true", &[3, 1, 3, 2])] {
+            let recipe = format!(
+                r#"{{"task": "generate", "method": "generate", "prompt": ["<s>{{prompt}}"], "markup": {markup}}}"#
+            );
+            let recipe = Recipe::parse(&recipe).unwrap();
+            let fields = Fields {
+                document: "a <s> b",
+                ..Fields::default()
+            };
+            let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+            let built = prompts.build(&fields, 9, Truncate::Off).unwrap();
+            assert_eq!(built.tokens, wanted, "{markup}");
         }
     }
 

@@ -76,6 +76,8 @@ pub struct Recipe {
     /// What is divided by before it becomes a probability.
     pub scale: f64,
     pub special: Special,
+    /// Special tokens that a caller's text spells are the tokens.
+    pub markup: bool,
     /// What is cut when a prompt is too long.
     pub cut: Option<Field>,
     pub max_prompt_tokens: usize,

@@ -29,6 +29,7 @@ const KEYS: &[&str] = &[
     "no",
     "scale",
     "special",
+    "markup",
     "cut",
     "max_prompt_tokens",
     "stop",
@@ -146,6 +147,14 @@ impl<'a> Reader<'a> {
         let size = value.as_u64().filter(|n| (1..1 << 24).contains(n));
         let wrong = || Error::format(format!("{key} is not a whole number from 1 to 16777215"));
         size.map(|n| Some(n as usize)).ok_or_else(wrong)
+    }
+
+    fn flag(&self, key: &str) -> Result<bool> {
+        match self.object.get(key) {
+            None => Ok(false),
+            Some(Value::Bool(on)) => Ok(*on),
+            Some(_) => Err(Error::format(format!("{key} is not true or false"))),
+        }
     }
 
     fn object(&self, key: &str) -> Result<Map<String, Value>> {
@@ -282,6 +291,7 @@ impl Recipe {
             no: reader.text("no")?.map(str::to_string),
             scale,
             special,
+            markup: reader.flag("markup")?,
             cut,
             max_prompt_tokens: reader.size("max_prompt_tokens")?.unwrap_or(0),
             stop: reader.text("stop")?.unwrap_or("").to_string(),
@@ -406,9 +416,9 @@ impl ListPrompt {
         if let Some(key) = object.keys().find(|k| !LIST_KEYS.contains(&k.as_str())) {
             return Err(Error::format(format!("list has no field {}", quote(key))));
         }
-        if reader.object.contains_key("special") || reader.object.contains_key("cut") {
+        if ["special", "markup", "cut"].iter().any(|key| reader.object.contains_key(*key)) {
             return Err(Error::format(
-                "a prompt for lists takes neither special nor cut; list says how documents are cut",
+                "a prompt for lists takes none of special, markup and cut; list says how documents are cut",
             ));
         }
         let Some(Prompt::Pieces(whole)) = prompts.get("default") else {

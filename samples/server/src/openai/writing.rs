@@ -219,6 +219,10 @@ impl Asked {
         };
         let mut options = call.options()?.set("max_tokens", length)?;
         options.put("truncate", "off")?;
+        if let Api::Completions = api {
+            // Clients bring prompts with the markup of chats, and other servers read it.
+            options.put("recipe", "completion-markup")?;
+        }
         options.put("stream", self.stream)?;
         // The API's default; the library's is 0.
         options.put("temperature", self.temperature.unwrap_or(1.0))?;
