@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common.h"
@@ -142,21 +143,31 @@ bool JsonStream::next(std::string& text) {
       ++at_;
       continue;
     }
-    place_ = number_ == line_ ? place_ + 1 : 1;
-    line_ = number_;
-    if (c == '{' && list_ != List::kAfterItem && take_object(text)) {
-      if (list_ != List::kNone) list_ = List::kAfterItem;
-    } else {
-      list_ = List::kNone;
-      take_rest(text);
+    begin_value();
+    if (c == '{' && list_ == List::kAfterItem) {
+      list_ = List::kAfterComma;
+      fail("the list that begins in line ", list_line_, " has no comma in front of this object");
     }
+    if (c == '{' && take_object(text)) {
+      if (list_ != List::kNone) list_ = List::kAfterItem;
+      return true;
+    }
+    take_rest(text);
+    const bool in_list = std::exchange(list_, List::kNone) != List::kNone;
+    if (in_list && c != '{')
+      fail("the list that begins in line ", list_line_,
+           " ends with what is no object: ", shown(text, 57));
     return true;
   }
   if (list_ == List::kNone) return false;
   list_ = List::kNone;
+  begin_value();
+  fail("the list that begins in line ", list_line_, " is not closed");
+}
+
+void JsonStream::begin_value() {
   place_ = number_ == line_ ? place_ + 1 : 1;
   line_ = number_;
-  fail("the list that begins in line ", list_line_, " is not closed");
 }
 
 void JsonStream::take_rest(std::string& text) {

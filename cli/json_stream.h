@@ -23,7 +23,8 @@ class JsonStream {
   explicit JsonStream(Lines lines) : lines_(std::move(lines)) {}
   explicit JsonStream(std::istream& in);
 
-  // The next value, without line ends; false at the end. Throws Failure for a list that is not closed.
+  // The next value, without line ends; false at the end. Throws Failure for a list that is not closed,
+  // that lacks a comma or that holds what is no object, and can go on behind it.
   bool next(std::string& text);
   // Where it began: the line, from 1, and as the how manyth value of that line, from 1.
   int64_t line() const { return line_; }
@@ -35,6 +36,7 @@ class JsonStream {
   bool enter_list();
   bool take_object(std::string& text);
   void take_rest(std::string& text);
+  void begin_value();  // it is at at_
 
   Lines lines_;
   std::deque<std::string> given_back_;

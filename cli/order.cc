@@ -13,6 +13,7 @@
 #include "common.h"
 #include "files.h"
 #include "json_in.h"
+#include "json_members.h"
 #include "json_stream.h"
 #include "progress.h"
 #include "records.h"
@@ -20,8 +21,6 @@
 
 namespace prefix_cli {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 // Equal texts are kept once: a table that is worth ordering repeats itself.
 struct Column {
@@ -136,11 +135,8 @@ class TextTable {
   }
 
   void read_json(const std::string& text, int64_t line) try {
-    const auto object = json_in<OrderedJson>(text, "the line");
-    if (!object.is_object()) fail("a row is an object: {\"column\": value, ...}");
-    for (const auto& [name, value] : object.items())
-      column(name, line)
-          .put(rows_, value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+    for (const auto& [name, value] : json_members(text, "a row"))
+      column(name, line).put(rows_, value);
   } catch (const Failure& e) {
     fail("line ", line, ": ", e.what());
   }
@@ -219,11 +215,11 @@ int order_command(const Args& args) {
             << " of their bytes were shared with the row before, " << percent(info.hit, info.tokens)
             << " are now\n";
   if (summary) {
-    summary->stream() << OrderedJson{{"rows", table.rows()},
-                                     {"columns", columns.size()},
-                                     {"bytes", info.tokens},
-                                     {"hit_before", info.hit_before},
-                                     {"hit", info.hit}}
+    summary->stream() << nlohmann::ordered_json{{"rows", table.rows()},
+                                                {"columns", columns.size()},
+                                                {"bytes", info.tokens},
+                                                {"hit_before", info.hit_before},
+                                                {"hit", info.hit}}
                              .dump()
                       << "\n";
     summary->finish();

@@ -14,7 +14,8 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::json;
+// The order of keys counts in messages and tools: a template may print them.
+using OrderedJson = nlohmann::ordered_json;
 
 enum class Type { kInt, kNumber, kBool, kText, kIntList };
 
@@ -43,13 +44,14 @@ constexpr std::array<std::string_view, 12> kOtherFields = {
     "id",      "tokens", "text", "messages", "task", "namespace",
     "adapter", "ids",    "from", "choices",  "stop", "continuation"};
 
-std::string json_shown(const Json& value) {
+std::string json_shown(const OrderedJson& value) {
   if (value.is_string()) return shown(value.get_ref<const std::string&>(), 57);
-  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  const std::string text = value.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
   return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
-int64_t read_int(std::string_view field, const Json& value, int64_t minimum, int64_t maximum) {
+int64_t read_int(std::string_view field, const OrderedJson& value, int64_t minimum,
+                 int64_t maximum) {
   // The reader of JSON keeps what 64 bits do not hold as a fraction.
   const bool beyond = value.is_number_float() && std::fabs(value.get<double>()) >= 0x1p63;
   if (!value.is_number_integer() && !beyond)
@@ -63,23 +65,23 @@ int64_t read_int(std::string_view field, const Json& value, int64_t minimum, int
   return value.get<int64_t>();
 }
 
-std::vector<int32_t> read_tokens(std::string_view field, const Json& value) {
+std::vector<int32_t> read_tokens(std::string_view field, const OrderedJson& value) {
   if (!value.is_array()) fail(field, " = ", json_shown(value), " is not a list of token ids");
   std::vector<int32_t> tokens;
   tokens.reserve(value.size());
-  for (const Json& item : value)
+  for (const OrderedJson& item : value)
     // Negative ids are left to the library, which knows the vocabulary and names its size.
     tokens.push_back(static_cast<int32_t>(read_int(field, item, std::numeric_limits<int32_t>::min(),
                                                    std::numeric_limits<int32_t>::max())));
   return tokens;
 }
 
-std::string read_string(std::string_view field, const Json& value) {
+std::string read_string(std::string_view field, const OrderedJson& value) {
   if (!value.is_string()) fail(field, " = ", json_shown(value), " is not a string");
   return value.get<std::string>();
 }
 
-std::string option_text(const OptionField& field, const Json& value) {
+std::string option_text(const OptionField& field, const OrderedJson& value) {
   switch (field.type) {
     case Type::kInt:
       // The limits of the option are the library's.
@@ -112,7 +114,7 @@ constexpr std::array kTasks = {
     TaskName{"generate", Task::kGenerate},
 };
 
-Task read_task(const Json& value) {
+Task read_task(const OrderedJson& value) {
   const std::string name = read_string("task", value);
   for (const TaskName& known : kTasks)
     if (known.name == name) return known.task;
@@ -135,14 +137,14 @@ constexpr std::array kFieldsOfTasks = {
     TaskName{"stop", Task::kGenerate},
 };
 
-void refuse_fields_of_others(const Json& object, Task task) {
+void refuse_fields_of_others(const OrderedJson& object, Task task) {
   for (const TaskName& field : kFieldsOfTasks)
     if (field.task != task && object.contains(field.name))
       fail("field ", field.name, " is of task ", name_of(field.task), "; a request for ",
            name_of(task), " does not take it");
 }
 
-void read_prompt(const Json& object, Request& request) {
+void read_prompt(const OrderedJson& object, Request& request) {
   const int given = static_cast<int>(object.contains("tokens")) +
                     static_cast<int>(object.contains("text")) +
                     static_cast<int>(object.contains("messages"));
@@ -153,20 +155,20 @@ void read_prompt(const Json& object, Request& request) {
     request.prompt.is_text = true;
     request.prompt.text = read_string("text", object["text"]);
   } else {
-    const Json& messages = object["messages"];
+    const OrderedJson& messages = object["messages"];
     if (!messages.is_array() || messages.empty())
       fail("messages = ", json_shown(messages), " is not a list of chat messages");
-    for (const Json& message : messages)
+    for (const OrderedJson& message : messages)
       if (!message.is_object() || !message.contains("role"))
         fail("messages holds ", json_shown(message), ", which is not an object with a role");
     request.messages = messages.dump();
   }
 }
 
-void read_choices(const Json& value, Request& request) {
+void read_choices(const OrderedJson& value, Request& request) {
   if (!value.is_array() || value.empty())
     fail("choices = ", json_shown(value), " is not a list of token lists or texts");
-  for (const Json& item : value) {
+  for (const OrderedJson& item : value) {
     Piece piece;
     if (item.is_string()) {
       piece.is_text = true;
@@ -178,17 +180,17 @@ void read_choices(const Json& value, Request& request) {
   }
 }
 
-void read_stop(const Json& value, Request& request) {
-  const auto add = [&request](const Json& item) {
+void read_stop(const OrderedJson& value, Request& request) {
+  const auto add = [&request](const OrderedJson& item) {
     request.stop.push_back(read_string("stop", item));
     if (request.stop.back().empty()) fail("stop holds an empty string");
   };
   if (!value.is_array()) return add(value);
-  for (const Json& item : value) add(item);
+  for (const OrderedJson& item : value) add(item);
 }
 
 // The score of a text after a text has its start from the tokens of the first.
-void read_from(const Json& object, Request& request) {
+void read_from(const OrderedJson& object, Request& request) {
   if (object.contains("continuation")) {
     request.continuation = read_string("continuation", object["continuation"]);
     if (object.contains("from")) fail("from and continuation exclude each other");
@@ -199,7 +201,7 @@ void read_from(const Json& object, Request& request) {
         read_int("from", object["from"], 1, std::numeric_limits<int32_t>::max()));
 }
 
-void read_object(const Json& object, Request& request) {
+void read_object(const OrderedJson& object, Request& request) {
   if (is_text_task(object)) {
     request.text_task = std::make_shared<TextTask>(parse_text_task(object));
     request.task = Task::kText;
@@ -244,7 +246,7 @@ Request parse_request(const std::string& text, int64_t line, std::string id, boo
   request.id = std::move(id);
   flush = false;
   try {
-    const auto object = json_in<Json>(text, "the line");
+    const auto object = json_in<OrderedJson>(text, "the line");
     if (!object.is_object()) fail(json_shown(object), " is not a JSON object");
     if (object.contains("flush")) {
       if (object.size() != 1 || object["flush"] != true)

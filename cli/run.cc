@@ -167,8 +167,10 @@ class BatchRun {
     result = result_of(job, j, choice_sizes_[j]);
     if (request.task != Task::kGenerate) return;
     const auto it = searches_.find(j);
-    if (it != searches_.end() && it->second.lost && result.ok())
-      search(request, result, it->second);
+    if (it != searches_.end() && result.ok()) {
+      if (it->second.lost) search(request, result, it->second);
+      finish(it->second);
+    }
     if (it != searches_.end() && it->second.search.found()) {
       cut(result, it->second);
     } else if (result.ok()) {
@@ -183,7 +185,13 @@ class BatchRun {
       for (const int32_t token : result.tokens)
         if (watch.search.push(token)) break;
       watch.logprobs = result.token_logprobs;
-      watch.logprobs.resize(std::min(watch.logprobs.size(), watch.search.tokens()));
+    } catch (const prefix::Error&) {  // decode() will say so
+    }
+  }
+
+  static void finish(Watch& watch) {
+    try {
+      watch.search.finish();
     } catch (const prefix::Error&) {  // decode() will say so
     }
   }
@@ -206,7 +214,10 @@ class BatchRun {
     result.finish = "stop";
     result.tokens.resize(std::min(result.tokens.size(), watch.search.tokens()));
     // The library keeps none for a cancelled request; the events had them.
-    if (watch.wants_logprobs) result.token_logprobs = watch.logprobs;
+    if (watch.wants_logprobs) {
+      result.token_logprobs = watch.logprobs;
+      result.token_logprobs.resize(std::min(watch.logprobs.size(), result.tokens.size()));
+    }
     result.usage.generated = static_cast<int64_t>(result.tokens.size());
     result.text = watch.search.text();
   }

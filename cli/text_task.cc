@@ -9,7 +9,7 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Options of the library under the same name; it checks which task has which.
 constexpr std::array<std::string_view, 20> kOptions = {
@@ -18,37 +18,37 @@ constexpr std::array<std::string_view, 20> kOptions = {
     "min_p",       "seed",        "ignore_eos", "repetition_penalty", "stop_tokens", "priority",
     "deadline_ms", "adapter"};
 
-std::string_view task_of(const Json& object) {
+std::string_view task_of(const OrderedJson& object) {
   const auto task = object.find("task");
   if (task == object.end() || !task->is_string()) return {};
   return task->get_ref<const std::string&>();
 }
 
-std::string text(std::string_view field, const Json& value) {
+std::string text(std::string_view field, const OrderedJson& value) {
   if (!value.is_string()) fail(field, " is not a string");
   return value.get<std::string>();
 }
 
-std::vector<std::string> texts(std::string_view field, const Json& value) {
+std::vector<std::string> texts(std::string_view field, const OrderedJson& value) {
   if (!value.is_array()) fail(field, " is not a list of strings");
   std::vector<std::string> list;
-  for (const Json& item : value) list.push_back(text(field, item));
+  for (const OrderedJson& item : value) list.push_back(text(field, item));
   return list;
 }
 
 // One after the other, as the library takes items of two texts.
-std::vector<std::string> pairs(const Json& value) {
+std::vector<std::string> pairs(const OrderedJson& value) {
   std::vector<std::string> list;
-  for (const Json& pair : value.is_array() ? value : Json::array({nullptr})) {
+  for (const OrderedJson& pair : value.is_array() ? value : OrderedJson::array({nullptr})) {
     if (!pair.is_array() || pair.size() != 2) fail("pairs is not a list of [query, document]");
-    for (const Json& item : pair) list.push_back(text("pairs", item));
+    for (const OrderedJson& item : pair) list.push_back(text("pairs", item));
   }
   return list;
 }
 
 // Messages go to the library as JSON, alone or in an object with what the template is to know
 // ("tools", "variables"); it reads what the model's template wants.
-std::string messages(std::string_view field, const Json& value) {
+std::string messages(std::string_view field, const OrderedJson& value) {
   if (!value.is_array() && !value.is_object())
     fail(field,
          " holds what is neither a list of messages nor an object of \"messages\" and options");
@@ -58,17 +58,17 @@ std::string messages(std::string_view field, const Json& value) {
 // A line on its way to a task: each field is taken once.
 class Fields {
  public:
-  explicit Fields(const Json& object) : left_(object) {
+  explicit Fields(const OrderedJson& object) : left_(object) {
     left_.erase("id");
     left_.erase("task");
   }
   bool has(std::string_view field) const { return left_.contains(field); }
-  Json take(std::string_view field) {
-    Json value = std::move(left_[field]);
+  OrderedJson take(std::string_view field) {
+    OrderedJson value = std::move(left_[field]);
     left_.erase(left_.find(field));
     return value;
   }
-  Json need(std::string_view task, std::string_view field) {
+  OrderedJson need(std::string_view task, std::string_view field) {
     if (!has(field)) fail("task ", task, " needs ", field);
     return take(field);
   }
@@ -87,7 +87,7 @@ class Fields {
     return found;
   }
   // What is left must be options.
-  Json options(std::string_view task) {
+  OrderedJson options(std::string_view task) {
     for (const auto& [key, value] : left_.items())
       if (std::find(kOptions.begin(), kOptions.end(), key) == kOptions.end())
         fail("task ", task, " has no field ", shown(key, 80));
@@ -95,7 +95,7 @@ class Fields {
   }
 
  private:
-  Json left_;
+  OrderedJson left_;
 };
 
 void read_rerank(Fields& fields, TextTask& task) {
@@ -133,13 +133,13 @@ void read_generate(Fields& fields, TextTask& task) {
 void read_chat(Fields& fields, TextTask& task) {
   const std::string_view given = fields.choose(task.kind, {"messages", "conversations"});
   task.is_single = given == "messages";
-  const Json value = fields.take(given);
+  const OrderedJson value = fields.take(given);
   if (task.is_single) {
     task.firsts = {messages(given, value)};
     return;
   }
   if (!value.is_array()) fail(given, " is not a list of conversations");
-  for (const Json& item : value) task.firsts.push_back(messages(given, item));
+  for (const OrderedJson& item : value) task.firsts.push_back(messages(given, item));
 }
 
 struct Reader {
@@ -152,7 +152,7 @@ constexpr std::array kReaders = {
     Reader{"chat", read_chat},
 };
 
-const Reader* find_reader(const Json& object) {
+const Reader* find_reader(const OrderedJson& object) {
   const std::string_view task = task_of(object);
   // With one prompt it is a request of the engine.
   if (task == "generate" && !object.contains("prompts")) return nullptr;
@@ -194,12 +194,12 @@ std::string written(const TextTask& task, const TextTaskResult& r) {
 bool TextTask::wants_seeds() const {
   const auto temperature = options.find("temperature");
   return temperature != options.end() && temperature->is_number() &&
-         temperature->get<double>() > 0 && options.value("seed", Json(-1)) == -1;
+         temperature->get<double>() > 0 && options.value("seed", OrderedJson(-1)) == -1;
 }
 
-bool is_text_task(const Json& object) { return find_reader(object) != nullptr; }
+bool is_text_task(const OrderedJson& object) { return find_reader(object) != nullptr; }
 
-TextTask parse_text_task(const Json& object) {
+TextTask parse_text_task(const OrderedJson& object) {
   const Reader& reader = *find_reader(object);
   TextTask task;
   task.kind = reader.task;
@@ -219,9 +219,9 @@ std::string payload(const TextTask& task, const TextTaskResult& r) {
                 [&](size_t row) { return numbers(r.values.data() + row * r.columns, r.columns); });
     if (task.has_order())
       out += rows("order", r.rows, task.is_single,
-                  [&](size_t row) { return Json(r.order[row]).dump(); });
+                  [&](size_t row) { return OrderedJson(r.order[row]).dump(); });
   }
-  if (!r.cut.empty()) out += ",\"cut\":" + Json(r.cut).dump();
+  if (!r.cut.empty()) out += ",\"cut\":" + OrderedJson(r.cut).dump();
   if (!r.failed.empty())
     out += rows("failed", r.failed.size(), false, [&](size_t i) {
       return cat("{\"item\":", r.failed[i].item, ",\"status\":", quoted(r.failed[i].status),

@@ -25,7 +25,8 @@ struct TextTask {
   bool is_single = false;   // "query" and "messages", not "queries" and "conversations"
   std::vector<std::string> firsts, seconds;
   std::vector<std::string> labels;  // of classify; empty: those of the model's classification head
-  nlohmann::json options = nlohmann::json::object();  // as prefix_options_set_json takes them
+  nlohmann::ordered_json options =
+      nlohmann::ordered_json::object();  // as prefix_options_set_json takes them
 
   bool has_order() const { return kind == "classify" || (kind == "rerank" && is_product); }
   bool writes_text() const { return kind != "rerank" && kind != "classify"; }
@@ -34,9 +35,9 @@ struct TextTask {
 };
 
 // Whether a line is one, by its field "task".
-bool is_text_task(const nlohmann::json& object);
+bool is_text_task(const nlohmann::ordered_json& object);
 // Throws Failure.
-TextTask parse_text_task(const nlohmann::json& object);
+TextTask parse_text_task(const nlohmann::ordered_json& object);
 
 struct TextTaskResult {
   size_t rows = 0, columns = 0;  // of the values

@@ -235,6 +235,42 @@ class WithText(unittest.TestCase):
         self.assertEqual(stopped["texts"], [""])
         self.assertEqual(prompts["usage"]["generated"], 12)
 
+    def test_a_stop_string_may_end_in_bytes(self):
+        """Bytes of a character are held back until another token comes; here every token is one."""
+        model = SHARED["folder"] / "bytes"
+        shutil.copytree(SHARED["model"], model)
+        vocabulary = {"<unk>": 0, **{f"<0x{byte:02X}>": byte for byte in range(1, 131)}}
+        (model / "tokenizer.json").write_text(json.dumps({
+            "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None,
+            "pre_tokenizer": None, "added_tokens": [], "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
+            "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "vocab": vocabulary, "merges": []},
+        }))
+        request = {"text": "AB", "max_tokens": 6, "ignore_eos": True, "logprobs": True}
+        done = prefix("run", "--model", model, stdin=lines([request]))
+        whole = json.loads(done.stdout)
+        stop = whole["text"][2]
+        first = whole["text"].index(stop)
+        done = prefix("run", "--model", model, stdin=lines([{**request, "stop": stop}, {**request, "stop": whole["text"][:6]}]))
+        early, last = map(json.loads, done.stdout.splitlines())
+        for result, text, tokens in ((early, whole["text"][:first], first + 1), (last, "", 6)):
+            self.assertEqual((result["text"], result["finish"]), (text, "stop"))
+            self.assertEqual(result["tokens"], whole["tokens"][:tokens])
+            self.assertEqual(result["logprobs"], whole["logprobs"][:tokens])
+
+    def test_keys_of_messages_keep_their_order(self):
+        model = SHARED["folder"] / "printing"
+        self.write_model(model, 131)
+        (model / "tokenizer_config.json").write_text(json.dumps(
+            {"eos_token": "<end>", "chat_template": "{{ raise_exception(messages[0] | tojson ~ (tools | tojson)) }}"}))
+        message = '{"role": "user", "zeta": 1, "content": "w7", "alpha": 2}'
+        tools = '[{"type": "function", "function": {"name": "f", "parameters": {"b": 1, "a": 2}}}]'
+        for line, shown in ((f'{{"messages": [{message}]}}', message),
+                            (f'{{"task": "chat", "messages": {{"messages": [{message}], "tools": {tools}}}}}', message + tools),
+                            (f'{{"task": "chat", "conversations": [{{"messages": [{message}], "tools": {tools}}}]}}', tools)):
+            done = prefix("run", "--model", model, stdin=line + "\n")
+            self.assertIn(json.dumps(shown)[1:-1], done.stdout)
+
     def test_tasks_tell_the_seeds_that_repeat_them(self):
         task = {"task": "generate", "prompts": ["w7"], "max_tokens": 4, "temperature": 1}
         two, own, greedy = self.run_text([{**task, "prompts": ["w7", "w7"], "seed": -1}, {**task, "seed": 5},

@@ -1,0 +1,84 @@
+#include "json_members.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "json_in.h"
+
+namespace prefix_cli {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+std::string dumped(const OrderedJson& value) {
+  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+// Writes what it reads: a field of the outermost object at a time.
+class MemberWriter final : public nlohmann::json_sax<OrderedJson> {
+ public:
+  std::vector<std::pair<std::string, std::string>> members;
+
+  bool null() override { return word("null"); }
+  bool boolean(bool value) override { return word(value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) override { return word(std::to_string(value)); }
+  bool number_unsigned(number_unsigned_t value) override { return word(std::to_string(value)); }
+  // Also of whole numbers beyond 64 bits.
+  bool number_float(number_float_t, const string_t& written) override { return word(written); }
+  bool string(string_t& value) override { return word(dumped(value)); }
+  bool binary(binary_t&) override { return false; }  // JSON has none
+  bool start_object(std::size_t) override { return open("{"); }
+  bool end_object() override { return close("}"); }
+  bool start_array(std::size_t) override { return open("["); }
+  bool end_array() override { return close("]"); }
+  bool key(string_t& name) override {
+    if (depth_ == 1) {
+      members.emplace_back(name, "");
+      return true;
+    }
+    separate();
+    members.back().second += dumped(name) + ':';
+    is_first_ = true;  // the value stands behind the colon
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  void separate() {
+    if (depth_ > 1 && !is_first_) members.back().second += ',';
+    is_first_ = false;
+  }
+  bool word(std::string_view text) {
+    separate();
+    members.back().second += text;
+    return true;
+  }
+  bool open(std::string_view bracket) {
+    if (depth_ > 0) word(bracket);
+    ++depth_;
+    is_first_ = true;
+    return true;
+  }
+  bool close(std::string_view bracket) {
+    if (--depth_ > 0) members.back().second += bracket;
+    is_first_ = false;
+    return true;
+  }
+
+  int depth_ = 0;          // brackets that are open
+  bool is_first_ = false;  // nothing stands before it that a comma would part it from
+};
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> json_members(std::string_view text,
+                                                              std::string_view what) {
+  if (!json_in<OrderedJson>(text, what).is_object()) fail(what, " is not an object");
+  MemberWriter writer;
+  OrderedJson::sax_parse(text, &writer);
+  return std::move(writer.members);
+}
+
+}  // namespace prefix_cli
