@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"time"
+	"weak"
 
 	"prefix.io/prefix/internal/swig"
 )
@@ -63,11 +64,12 @@ func (e *Engine) SetCacheLimits(namespace Namespace, floorBytes, quotaBytes int6
 	})
 }
 
-// Lease keeps a prefix in the cache; see [Engine.Pin].
+// Lease keeps a prefix in the cache; see [Engine.Pin]. It does not keep its engine: when that is gone, the lease has
+// ended.
 type Lease struct {
 	Tokens int // that it keeps
 
-	engine *Engine
+	engine weak.Pointer[Engine]
 	number int64
 	once   sync.Once
 	err    error
@@ -89,17 +91,18 @@ func (e *Engine) Pin(namespace Namespace, tokens []Token, ttl time.Duration) (*L
 	}); err != nil {
 		return nil, err
 	}
-	return &Lease{Tokens: int(pinned), engine: e, number: number}, nil
+	return &Lease{Tokens: int(pinned), engine: weak.Make(e), number: number}, nil
 }
 
 // Close gives the prefix back. It does nothing when that was done, when the time of the lease is over, or when the
-// engine is closed or shut down.
+// engine is closed, shut down or collected.
 func (l *Lease) Close() error {
 	l.once.Do(func() {
-		if l.engine == nil {
+		engine := l.engine.Value()
+		if engine == nil {
 			return
 		}
-		err := callOn(&l.engine.handle, func(h uintptr, f *swig.Error) int32 {
+		err := callOn(&engine.handle, func(h uintptr, f *swig.Error) int32 {
 			return swig.Prefix_cache_unpin(h, l.number, f)
 		})
 		if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrMisuse) {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +122,20 @@ func TestLeases(t *testing.T) {
 	check(t, engine.Close())
 	check(t, later.Close())
 	check(t, (&prefix.Lease{}).Close())
+}
+
+// A lease that somebody keeps does not keep an engine that nobody has.
+func TestLeasesDoNotKeepTheirEngine(t *testing.T) {
+	gone := make(chan struct{})
+	lease := func() *prefix.Lease {
+		engine := must(prefix.Open(background, filepath.Join(models, "llama-base"), nil))(t)
+		runtime.AddCleanup(engine, func(gone chan struct{}) { close(gone) }, gone)
+		warm(t, engine, prompt(50))
+		return must(engine.Pin(0, prompt(50), 0))(t)
+	}()
+	collect(t, gone)
+	check(t, lease.Close())
+	check(t, lease.Close())
 }
 
 func TestUsageLimitsAndEviction(t *testing.T) {

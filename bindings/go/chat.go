@@ -2,26 +2,50 @@ package prefix
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
+	"slices"
 	"time"
 )
 
-// Message is one turn of a conversation.
+// Message is one turn of a conversation. Templates may print it, or parts of it, as JSON: its fields are in the order
+// role, content, and those of Extra by their names. A map has its keys in that order too; a struct has its fields, and
+// a [json.RawMessage] its members, as they stand there.
+//
+// Texts that are not UTF-8, of messages as of [ChatOptions], are [ErrInvalidUTF8] at once.
 type Message struct {
 	Role    string
 	Content string
 	Extra   map[string]any // what else the template reads: "tool_calls", "reasoning_content", ...
 }
 
-// MarshalJSON writes the fields of Extra beside role and content.
+// MarshalJSON writes role, content, and then the fields of Extra; one of the same name is in place of these two.
 func (m Message) MarshalJSON() ([]byte, error) {
-	fields := map[string]any{"role": m.Role, "content": m.Content}
-	maps.Copy(fields, m.Extra)
-	return json.Marshal(fields)
+	first := struct {
+		Role    any `json:"role"`
+		Content any `json:"content"`
+	}{m.Role, m.Content}
+	others := maps.Clone(m.Extra)
+	if role, ok := others["role"]; ok {
+		first.Role = role
+	}
+	if content, ok := others["content"]; ok {
+		first.Content = content
+	}
+	delete(others, "role")
+	delete(others, "content")
+	text, err := json.Marshal(first)
+	if err != nil || len(others) == 0 {
+		return text, err
+	}
+	more, err := json.Marshal(others)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(text[:len(text)-1], []byte(","), more[1:]), nil
 }
 
-// ChatOptions are for chat templates; the zero value asks for the assistant's next turn.
+// ChatOptions are for chat templates; the zero value asks for the assistant's next turn. The order of what is in Tools
+// and the like is that of a [Message].
 type ChatOptions struct {
 	NoGenerationPrompt   bool           // do not begin the assistant's turn
 	ContinueFinalMessage bool           // leave the last message open, to be continued
@@ -71,11 +95,7 @@ func chatItem(messages []Message, options ChatOptions) (string, error) {
 		fields["messages"] = messages
 		item = fields
 	}
-	text, err := json.Marshal(item)
-	if err != nil {
-		return "", fmt.Errorf("prefix: conversation: %w", err)
-	}
-	return string(text), nil
+	return toJSON("conversation", item)
 }
 
 // chat gives both as JSON.
@@ -83,13 +103,10 @@ func chat(messages []Message, options ChatOptions) (conversation, settings strin
 	if messages == nil {
 		messages = []Message{}
 	}
-	first, err := json.Marshal(messages)
+	conversation, err = toJSON("messages", messages)
 	if err != nil {
-		return "", "", fmt.Errorf("prefix: messages: %w", err)
+		return "", "", err
 	}
-	second, err := json.Marshal(options)
-	if err != nil {
-		return "", "", fmt.Errorf("prefix: chat options: %w", err)
-	}
-	return string(first), string(second), nil
+	settings, err = toJSON("chat options", options)
+	return conversation, settings, err
 }

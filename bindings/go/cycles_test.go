@@ -119,6 +119,36 @@ func TestForgottenValuesAreFreed(t *testing.T) {
 	}
 }
 
+// watched is a context that tells when something that it would call at its end is taken away.
+type watched struct {
+	context.Context
+	done, stopped chan struct{}
+}
+
+func (w watched) Done() <-chan struct{} { return w.done }
+
+func (w watched) AfterFunc(func()) (stop func() bool) {
+	return func() bool {
+		w.stopped <- struct{}{}
+		return true
+	}
+}
+
+// What is never closed leaves nothing in the context of its submission.
+func TestForgottenJobsLeaveTheirContext(t *testing.T) {
+	engine := open(t)
+	const jobs = 10
+	long := watched{background, make(chan struct{}), make(chan struct{}, jobs)}
+	for range jobs {
+		batch := must(engine.NewBatch())(t)
+		must(batch.Add(prefix.Logits{Tokens: []prefix.Token{1, 5}, IDs: []prefix.Token{3}}))(t)
+		check(t, must(engine.Submit(long, batch))(t).Wait(background))
+	}
+	for range jobs {
+		collect(t, long.stopped)
+	}
+}
+
 func TestManyGoroutinesOnOneEngine(t *testing.T) {
 	g := readGolden(t)
 	engine := open(t)

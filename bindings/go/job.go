@@ -22,6 +22,8 @@ func newJob(ctx context.Context, raw uintptr, requests, values int) *Job {
 	job.own(raw, "job", swig.Prefix_job_release)
 	// Only the number, so that the context does not keep the job alive; after a release it is answered with a status.
 	job.stop = context.AfterFunc(ctx, func() { swig.Prefix_job_cancel(raw, nil) })
+	// A context may outlive any number of jobs that nobody closes.
+	runtime.AddCleanup(job, func(stop func() bool) { stop() }, job.stop)
 	return job
 }
 

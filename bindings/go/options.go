@@ -1,7 +1,6 @@
 package prefix
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -11,7 +10,8 @@ import (
 
 // Options are settings of an engine, a request or a task, by name or by methods: Options{"threads": 2} is
 // Options{}.Threads(2). [OptionInfos] lists them all. Values are numbers, booleans, strings or lists of integers or
-// strings; sizes may be strings such as "2G". Those of an engine may also have a *[Pool] as "pool".
+// strings; sizes may be strings such as "2G". Those of an engine may also have a *[Pool] as "pool". A string that is not
+// UTF-8 is [ErrInvalidUTF8], a []byte [ErrInvalidArgument].
 type Options map[string]any
 
 // native makes the options of one call; release takes 0.
@@ -24,14 +24,14 @@ func (o Options) native() (raw uintptr, release func(), err error) {
 		settings, pool = maps.Clone(o), given
 		delete(settings, "pool")
 	}
-	text, err := json.Marshal(settings)
+	text, err := toJSON("options", settings)
 	if err != nil {
-		return 0, nil, fmt.Errorf("prefix: options: %w", err)
+		return 0, nil, err
 	}
 	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_create(&raw, f) }); err != nil {
 		return 0, nil, err
 	}
-	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_set_json(raw, string(text), f) }); err != nil {
+	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_set_json(raw, text, f) }); err != nil {
 		swig.Prefix_options_release(raw)
 		return 0, nil, err
 	}

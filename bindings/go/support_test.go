@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"prefix.io/prefix"
 )
@@ -81,6 +83,20 @@ func asciiModel(t testing.TB) (*prefix.Engine, *prefix.Tokenizer) {
 	opened := must(prefix.OpenTokenizer(folder))(t)
 	t.Cleanup(func() { opened.Close() })
 	return engine, opened
+}
+
+// collect collects garbage until something has come of it.
+func collect[T any](t testing.TB, done <-chan T) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		runtime.GC()
+		select {
+		case <-done:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+	t.Fatal("it was not collected")
 }
 
 // resident is how much memory the process has.

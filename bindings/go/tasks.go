@@ -87,7 +87,7 @@ func (t *Task) AddProduct(firsts, seconds []string) (int, error) {
 }
 
 // AddChat is Add for "chat": a conversation, with what the model's template is told besides. One that the template or
-// the library refuses fails alone, later.
+// the library refuses fails alone, later; one that JSON cannot have is an error at once.
 func (t *Task) AddChat(messages []Message, options ChatOptions) (int, error) {
 	item, err := chatItem(messages, options)
 	if err != nil {

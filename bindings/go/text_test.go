@@ -1,6 +1,7 @@
 package prefix_test
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -166,5 +167,88 @@ func TestChat(t *testing.T) {
 	}
 	if _, err := tokenizer.ChatText(nil, prefix.ChatOptions{}); err != nil && !errors.Is(err, prefix.ErrInvalidArgument) {
 		t.Error(err)
+	}
+}
+
+// spelled has a text only when it is asked for.
+type spelled struct{ text string }
+
+func (s spelled) MarshalText() ([]byte, error) { return []byte(s.text), nil }
+
+// digit is a byte that writes itself.
+type digit byte
+
+func (d digit) MarshalText() ([]byte, error) { return []byte{'0' + byte(d)}, nil }
+
+// JSON has no bytes that are not UTF-8, and would make one text of two that differ in these.
+func TestWhatIsNotUTF8IsRefused(t *testing.T) {
+	tokenizer := byteLevel(t)
+	type definition struct {
+		Name   string
+		Hidden string `json:"-"`
+	}
+	cut := "caf\xc3"
+	for i, options := range []prefix.Options{
+		{"namespace": cut}, {cut: 1}, {"stop": []string{"a", cut}}, {"stop": []any{"a", cut}}, {"stop": [1]string{cut}},
+		{"namespace": &cut}, {"namespace": spelled{cut}},
+	} {
+		if err := options.Check(); !errors.Is(err, prefix.ErrInvalidUTF8) || !strings.Contains(err.Error(), `caf\xc3`) ||
+			!strings.Contains(err.Error(), "byte 0xc3 at 3") {
+			t.Error(i, err)
+		}
+	}
+	check(t, prefix.Options{"namespace": "caf\ufffd", "stop": []any{"\U0001f600", "\u00e9"}}.Check())
+	for i, given := range []struct {
+		message prefix.Message
+		options prefix.ChatOptions
+	}{
+		{message: prefix.Message{Role: cut}},
+		{message: prefix.Message{Content: cut}},
+		{message: prefix.Message{Extra: map[string]any{cut: 1}}},
+		{message: prefix.Message{Extra: map[string]any{"calls": []map[string]any{{"name": cut}}}}},
+		{message: prefix.Message{Extra: map[string]any{"earlier": &prefix.Message{Content: cut}}}},
+		{message: prefix.Message{Extra: map[string]any{"raw": json.RawMessage(`"` + cut + `"`)}}},
+		{options: prefix.ChatOptions{Template: cut}},
+		{options: prefix.ChatOptions{Variables: map[string]any{"x": cut}}},
+		{options: prefix.ChatOptions{Documents: []any{map[spelled]int{{cut}: 1}}}},
+		{options: prefix.ChatOptions{Tools: []any{[]*definition{{Name: cut}}}}},
+	} {
+		if _, err := tokenizer.ChatText([]prefix.Message{given.message}, given.options); !errors.Is(err, prefix.ErrInvalidUTF8) {
+			t.Error(i, err)
+		}
+	}
+	_, err := newTask(t, "chat", nil).AddChat([]prefix.Message{{Role: "user", Content: cut}}, prefix.ChatOptions{Template: "short"})
+	if !errors.Is(err, prefix.ErrInvalidUTF8) {
+		t.Error(err)
+	}
+	fine := prefix.ChatOptions{
+		Tools:     []any{definition{Name: "a", Hidden: cut}, &definition{}},
+		Variables: map[string]any{"x": nil, "y": (*definition)(nil), "z": []digit{1, 2}},
+	}
+	must(tokenizer.ChatText([]prefix.Message{{Role: "user", Extra: map[string]any{"at": time.Now()}}}, fine))(t)
+	// A []byte would be base64.
+	err = prefix.Options{"stop": []byte("abc")}.Check()
+	if !errors.Is(err, prefix.ErrInvalidArgument) || !strings.Contains(err.Error(), `"abc" is a []byte`) {
+		t.Error(err)
+	}
+}
+
+// Templates that print a message as JSON see the order of its fields.
+func TestMessagesHaveAnOrder(t *testing.T) {
+	calls := json.RawMessage(`[{"name":"f","arguments":{"z":1,"a":2}}]`)
+	for _, given := range []struct {
+		message prefix.Message
+		want    string
+	}{
+		{prefix.Message{Role: "user", Content: "Hi"}, `{"role":"user","content":"Hi"}`},
+		{
+			prefix.Message{Role: "assistant", Extra: map[string]any{"tool_calls": calls, "b": 1, "content": nil}},
+			`{"role":"assistant","content":null,"b":1,"tool_calls":` + string(calls) + `}`,
+		},
+		{prefix.Message{Extra: map[string]any{"role": "tool"}}, `{"role":"tool","content":""}`},
+	} {
+		if text := must(json.Marshal(given.message))(t); string(text) != given.want {
+			t.Errorf("%s", text)
+		}
 	}
 }

@@ -89,14 +89,15 @@ pub fn order_texts<T: AsRef<str>, R: AsRef<[T]>>(rows: &[R]) -> Result<TableOrde
     let mut values = Vec::with_capacity(rows.len());
     let mut lengths = Vec::with_capacity(rows.len());
     for row in rows {
-        let texts = || row.as_ref().iter().map(|text| text.as_ref());
-        let mut number = |text| {
+        // Each is asked once: it may answer otherwise the second time.
+        let cells = row.as_ref().iter().map(AsRef::as_ref).map(|text| {
             let next = numbers.len() as i64;
-            *numbers.entry(text).or_insert(next)
-        };
-        values.push(texts().map(&mut number).collect::<Vec<i64>>());
-        let length = |text: &str| i32::try_from(text.len()).unwrap_or(i32::MAX);
-        lengths.push(texts().map(length).collect::<Vec<i32>>());
+            let length = i32::try_from(text.len()).unwrap_or(i32::MAX);
+            (*numbers.entry(text).or_insert(next), length)
+        });
+        let (row_values, row_lengths): (Vec<i64>, Vec<i32>) = cells.unzip();
+        values.push(row_values);
+        lengths.push(row_lengths);
     }
     order(&values, &lengths)
 }

@@ -170,11 +170,13 @@ pub(crate) struct TextRefs {
 
 impl TextRefs {
     pub fn new<T: AsRef<str>>(texts: &[T]) -> TextRefs {
-        let texts = || texts.iter().map(AsRef::as_ref);
-        TextRefs {
-            starts: texts().map(|text| text.as_ptr().cast()).collect(),
-            lengths: texts().map(str::len).collect(),
-        }
+        // Each is asked once: safe code may answer with a longer text the second time.
+        let (starts, lengths) = texts
+            .iter()
+            .map(AsRef::as_ref)
+            .map(|text| (text.as_ptr().cast(), text.len()))
+            .unzip();
+        TextRefs { starts, lengths }
     }
 
     pub fn len(&self) -> usize {
@@ -233,3 +235,29 @@ macro_rules! mirror {
     };
 }
 pub(crate) use mirror;
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::TextRefs;
+
+    /// Answers with a longer text each time.
+    struct Growing(Cell<usize>);
+
+    static TEXTS: [&str; 3] = ["a", "a longer", "a text that is the longest"];
+
+    impl AsRef<str> for Growing {
+        fn as_ref(&self) -> &str {
+            TEXTS[self.0.replace(self.0.get() + 1)]
+        }
+    }
+
+    #[test]
+    fn lengths_are_those_of_the_texts_at_their_places() {
+        let refs = TextRefs::new(&[Growing(Cell::new(0)), Growing(Cell::new(1))]);
+        let starts: Vec<_> = TEXTS[..2].iter().map(|text| text.as_ptr().cast()).collect();
+        assert_eq!(refs.starts, starts);
+        assert_eq!(refs.lengths, [TEXTS[0].len(), TEXTS[1].len()]);
+    }
+}

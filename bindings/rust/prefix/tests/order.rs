@@ -24,6 +24,26 @@ fn a_table_is_ordered() {
     assert_eq!(status(&[vec![1]], &[vec![-1]]), Status::OutOfRange);
 }
 
+/// Answers with a longer text the second time.
+struct Growing(std::cell::Cell<bool>);
+
+impl AsRef<str> for Growing {
+    fn as_ref(&self) -> &str {
+        if self.0.replace(true) {
+            "longer"
+        } else {
+            "a"
+        }
+    }
+}
+
+#[test]
+fn a_cell_is_asked_once() {
+    support::load_library();
+    let found = order_texts(&[[Growing(false.into())]]).unwrap();
+    assert_eq!(found.tokens, 1);
+}
+
 #[test]
 fn prompts_are_shared_out() {
     support::load_library();

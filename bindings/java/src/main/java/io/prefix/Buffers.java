@@ -2,6 +2,7 @@ package io.prefix;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.prefix.internal.Constants;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
@@ -13,8 +14,43 @@ import java.util.function.ToLongFunction;
 final class Buffers {
     static final byte[] NOTHING = {};
 
+    /** The bytes of a text. One with half a character has none: getBytes has "?" for it, which makes one text of two. */
     static byte[] utf8(String text) {
+        int half = half(text);
+        if (half >= 0) {
+            throw PrefixException.of(
+                    Constants.PREFIX_ERR_INVALID_UTF8,
+                    "",
+                    String.format(
+                            "a text cannot be UTF-8: U+%04X at %d of %d is half of a surrogate pair",
+                            (int) text.charAt(half), half, text.length()));
+        }
         return text.getBytes(UTF_8);
+    }
+
+    /** One text of many: the library says which has half a character, which is a byte here that UTF-8 does not have. */
+    private static byte[] oneOfMany(String text) {
+        int half = half(text);
+        if (half < 0) {
+            return text.getBytes(UTF_8);
+        }
+        byte[] begin = text.substring(0, half).getBytes(UTF_8);
+        byte[] bad = Arrays.copyOf(begin, begin.length + 1);
+        bad[begin.length] = (byte) 0xff;
+        return bad;
+    }
+
+    /** Where a surrogate is without the other one of its pair; -1: nowhere. */
+    private static int half(String text) {
+        for (int i = 0; i < text.length(); i++) {
+            if (Character.isSurrogate(text.charAt(i))) {
+                if (i + 1 == text.length() || !Character.isSurrogatePair(text.charAt(i), text.charAt(i + 1))) {
+                    return i;
+                }
+                i++;
+            }
+        }
+        return -1;
     }
 
     static String text(int guess, ToLongFunction<byte[]> get) {
@@ -104,7 +140,7 @@ final class Buffers {
             byte[][] parts = new byte[texts.size()][];
             offsets = new long[parts.length + 1];
             for (int i = 0; i < parts.length; i++) {
-                parts[i] = utf8(texts.get(i));
+                parts[i] = oneOfMany(texts.get(i));
                 offsets[i + 1] = offsets[i] + parts[i].length;
             }
             bytes = new byte[room(offsets[parts.length])];
@@ -119,7 +155,7 @@ final class Buffers {
         byte[][] parts = new byte[texts.size()][];
         long size = 8L * (parts.length + 1);
         for (int i = 0; i < parts.length; i++) {
-            parts[i] = utf8(texts.get(i));
+            parts[i] = oneOfMany(texts.get(i));
             size += parts[i].length;
         }
         ByteBuffer packed = ByteBuffer.allocate(room(size)).order(ByteOrder.nativeOrder());

@@ -37,7 +37,8 @@ public final class ChatOptions {
     /**
      * Tools that the model may call.
      *
-     * @param tools definitions as JSON schemas, made of maps and lists
+     * @param tools definitions as JSON schemas, made of maps and lists; templates print them in the order of their maps,
+     *     which a {@link LinkedHashMap} has and Map.of has not
      * @return this
      */
     public ChatOptions tools(List<?> tools) {

@@ -11,6 +11,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
 import java.util.function.DoubleConsumer;
 import java.util.function.LongUnaryOperator;
 
@@ -263,9 +265,32 @@ public final class Engine extends Owned {
      * Later calls fail with MISUSE.
      *
      * @param timeout the longest time to wait
+     * @throws InterruptedException when this thread is interrupted while it waits; what still ran has been cancelled then,
+     *     and the engine is shut down
      */
-    public void shutdown(Duration timeout) {
-        call(raw -> Native.prefix_engine_shutdown(raw, Math.max(0, Job.millis(timeout))));
+    public void shutdown(Duration timeout) throws InterruptedException {
+        long millis = Math.max(0, Job.millis(timeout));
+        if (millis == 0) {
+            end(0);
+            return;
+        }
+        // Slices would cancel at the end of the first one, so another thread waits for all of the time.
+        FutureTask<Long> waiting = new FutureTask<>(() -> end(millis));
+        Thread thread = new Thread(waiting, "prefix-shutdown");
+        thread.setDaemon(true);
+        thread.start();
+        try {
+            waiting.get();
+        } catch (InterruptedException e) {
+            end(0); // which ends the other one too
+            throw e;
+        } catch (ExecutionException e) {
+            throw e.getCause() instanceof RuntimeException failure ? failure : new IllegalStateException(e.getCause());
+        }
+    }
+
+    private long end(long millis) {
+        return call(raw -> Native.prefix_engine_shutdown(raw, millis));
     }
 
     /**

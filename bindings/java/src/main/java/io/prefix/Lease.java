@@ -1,17 +1,21 @@
 package io.prefix;
 
 import io.prefix.internal.Native;
+import java.lang.ref.WeakReference;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** Keeps a prefix in the cache until it is closed, or its time is over; see {@link Cache#pin}. */
+/**
+ * Keeps a prefix in the cache until it is closed, or its time is over; see {@link Cache#pin}. It does not keep its engine:
+ * when that is gone, the lease has ended.
+ */
 public final class Lease implements AutoCloseable {
-    private final Engine engine;
+    private final WeakReference<Engine> engine;
     private final long number;
     private final int tokens;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     Lease(Engine engine, long number, int tokens) {
-        this.engine = engine;
+        this.engine = new WeakReference<>(engine);
         this.number = number;
         this.tokens = tokens;
     }
@@ -27,11 +31,12 @@ public final class Lease implements AutoCloseable {
 
     /**
      * Gives the prefix back. Does nothing when that was done, when the time of the lease is over, or when the engine is
-     * closed or shut down.
+     * closed, shut down or collected.
      */
     @Override
     public void close() {
-        if (closed.getAndSet(true)) {
+        Engine engine = this.engine.get();
+        if (closed.getAndSet(true) || engine == null) {
             return;
         }
         try {

@@ -4,7 +4,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * One turn of a conversation.
+ * One turn of a conversation. Templates may print it, or parts of it, as JSON: role, content, and then what is in extra, in
+ * its order. A {@link LinkedHashMap} has the order in which it was filled, there and in the maps in it; Map.of has none.
  *
  * @param role "system", "user", "assistant", ...
  * @param content what was said

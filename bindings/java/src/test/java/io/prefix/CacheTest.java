@@ -3,13 +3,16 @@ package io.prefix;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.lang.ref.WeakReference;
 import java.nio.IntBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -107,6 +110,26 @@ class CacheTest {
         late.close();
         engine.close();
         later.close();
+    }
+
+    /** One that somebody keeps does not keep an engine that nobody has. */
+    @Test
+    void leasesDoNotKeepTheirEngine() throws Exception {
+        List<Lease> leases = new ArrayList<>();
+        WeakReference<Engine> gone = forget(leases);
+        for (long end = System.nanoTime() + 60_000_000_000L; gone.get() != null && System.nanoTime() < end; ) {
+            System.gc();
+        }
+        assertNull(gone.get());
+        leases.get(0).close();
+        leases.get(0).close();
+    }
+
+    private static WeakReference<Engine> forget(List<Lease> leases) throws Exception {
+        Engine engine = Support.open();
+        warm(engine, prompt(50));
+        leases.add(engine.cache().pin(prompt(50)));
+        return new WeakReference<>(engine);
     }
 
     @Test

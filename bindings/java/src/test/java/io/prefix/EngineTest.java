@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.ResourceBundle;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -266,6 +267,44 @@ class EngineTest {
             assertTrue(job.partialTokens(499).length < 200);
             assertEquals(Status.CANCELLED, statusOf(() -> job.tokens(499)));
             assertEquals(Status.MISUSE, statusOf(() -> engine.run(batch)));
+        }
+    }
+
+    @Test
+    void anInterruptEndsAShutdown() throws Exception {
+        Engine engine = Support.open();
+        try (Batch batch = Support.generations(engine, 2000);
+                Job job = engine.submit(batch)) {
+            Thread caller = Thread.currentThread();
+            CompletableFuture<Void> interrupter = CompletableFuture.runAsync(() -> {
+                while (engine.state() == Engine.State.READY) {
+                    Thread.onSpinWait();
+                }
+                caller.interrupt();
+            });
+            assertThrows(InterruptedException.class, () -> engine.shutdown(Duration.ofDays(1)));
+            interrupter.join();
+            assertEquals(Engine.State.CLOSED, engine.state());
+            assertEquals(Status.CANCELLED, job.result(1999).status());
+        } finally {
+            Thread.interrupted();
+            engine.close();
+        }
+        assertThrows(IllegalStateException.class, () -> engine.shutdown(Duration.ofDays(1)));
+    }
+
+    @Test
+    void halfACharacterIsNoName() throws Exception {
+        try (Engine engine = Support.open()) {
+            for (String bad : List.of("tenant\ud83d", "tenant\ude00", "tenant\ude00\ud83d")) {
+                for (Executable call : List.<Executable>of(
+                        () -> engine.namespace(bad), () -> engine.namespaceOf("a", bad), () -> Options.of("namespace", bad),
+                        () -> Options.of("stop", List.of(bad)))) {
+                    assertEquals(Status.INVALID_UTF8, statusOf(call));
+                }
+            }
+            assertEquals(1, engine.namespaceCount());
+            assertEquals(1, engine.namespace("tenant\ud83d\ude00"));
         }
     }
 

@@ -52,6 +52,23 @@ class TasksTest {
         return task;
     }
 
+    /** A text with half a character is a bad one, and not the same as another with "?" there. */
+    @Test
+    void halfACharacterFailsAlone() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "embed", null)) {
+            task.add("a ?", "a \ud83d.", "b");
+            task.run();
+            PrefixException e = assertThrows(PrefixException.InvalidArgument.class, () -> task.values(1));
+            assertEquals(Status.INVALID_UTF8, e.status());
+            assertTrue(e.getMessage().contains("not UTF-8 from byte 2 on"), e.getMessage());
+            assertTrue(task.values(0).length > 0 && task.values(2).length > 0);
+        }
+        try (Task task = Task.create(engine, tokenizer, "classify", null)) {
+            PrefixException e = assertThrows(PrefixException.class, () -> task.setLabels(List.of("a", "\ude00")));
+            assertEquals(Status.INVALID_UTF8, e.status());
+        }
+    }
+
     /** A task's prompts are tokens: to warm them before it, to find all of them after it, and to keep them. */
     @Test
     void rankedDocumentsAreFoundInTheCache() throws Exception {

@@ -54,6 +54,17 @@ class TextTest {
     }
 
     @Test
+    void halfACharacterIsNoText() {
+        PrefixException e = assertThrows(PrefixException.InvalidArgument.class, () -> tokenizer.encode("aé\ud83d"));
+        assertEquals(Status.INVALID_UTF8, e.status());
+        assertEquals("a text cannot be UTF-8: U+D83D at 2 of 3 is half of a surrogate pair", e.getMessage());
+        e = assertThrows(PrefixException.class, () -> tokenizer.encodeBatch(List.of("?", "é\ude00!", "?")));
+        assertEquals(Status.INVALID_UTF8, e.status());
+        assertTrue(e.getMessage().contains("text 1 is not UTF-8 from byte 2 on"), e.getMessage());
+        assertEquals(Status.INVALID_UTF8, statusOf(() -> tokenizer.chatText(List.of(Message.user("\ud83d")), new ChatOptions())));
+    }
+
+    @Test
     void specialTokens() {
         assertEquals(258, tokenizer.vocabSize());
         assertEquals(257, tokenizer.specialToken("eos"));
