@@ -98,19 +98,28 @@ class Options : public detail::OptionMethods<Options> {
       if constexpr (std::same_as<Value, bool>) {
         return prefix_options_set_bool(get(), name, length, value, e);
       } else if constexpr (std::integral<Value>) {
+        if constexpr (std::unsigned_integral<Value> && sizeof(Value) >= sizeof(int64_t)) {
+          // As a number it would be negative; as text the library refuses the true one.
+          if (value > static_cast<Value>(INT64_MAX)) return put_text(key, std::to_string(value), e);
+        }
         return prefix_options_set_int(get(), name, length, static_cast<int64_t>(value), e);
       } else if constexpr (std::floating_point<Value>) {
         return prefix_options_set_double(get(), name, length, static_cast<double>(value), e);
       } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
-        const std::string_view text(value);
-        return prefix_options_set(get(), name, length, text.data(), text.size(), e);
+        return put_text(key, std::string_view(value), e);
       } else if constexpr (std::convertible_to<const Value&, std::span<const prefix_token>>) {
         const std::span<const prefix_token> list(value);
         return prefix_options_set_ints(get(), name, length, list.data(), list.size(), e);
       } else {
+        // Copies: what a view makes lives no longer than its step of the loop.
+        std::vector<std::string> copies;
+        for (const auto& item : value) {
+          const std::string_view text = item;
+          copies.emplace_back(text);
+        }
         std::vector<const char*> texts;
         std::vector<size_t> lengths;
-        for (const std::string_view text : value) {
+        for (const std::string& text : copies) {
           texts.push_back(text.data());
           lengths.push_back(text.size());
         }
@@ -118,6 +127,9 @@ class Options : public detail::OptionMethods<Options> {
                                         texts.size(), e);
       }
     });
+  }
+  prefix_status put_text(std::string_view key, std::string_view text, prefix_error* error) {
+    return prefix_options_set(get(), key.data(), key.size(), text.data(), text.size(), error);
   }
 
   detail::Handle<prefix_options, prefix_options_release> handle_;

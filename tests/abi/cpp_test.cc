@@ -7,6 +7,7 @@
 #include <iterator>
 #include <numeric>
 #include <prefix.hpp>
+#include <ranges>
 #include <span>
 #include <type_traits>
 
@@ -57,6 +58,32 @@ TEST(Cpp, OptionsTakeEveryType) {
   EXPECT_EQ(options.value("temperature"), "0.5");
   EXPECT_EQ(options.value("top_p"), "0.25");
   EXPECT_EQ(options.value("stop_tokens"), "7,8");
+}
+
+TEST(Cpp, OptionsKeepTextsThatAViewMakes) {
+  // Two are on the heap and one inside its std::string.
+  const std::vector<std::string> words = {std::string(40, 'a'), std::string(40, 'b'), "c"};
+  const auto lines = words | std::views::transform([](const auto& word) { return word + "!"; });
+  EXPECT_EQ(prefix::Options().set("stop", lines).json(),
+            "{\"stop\":[\"" + words[0] + "!\",\"" + words[1] + "!\",\"c!\"]}");
+  const auto views = words | std::views::transform([](const auto& word) {
+                       return std::string_view(word).substr(0, 1);
+                     });
+  EXPECT_EQ(prefix::Options().set("stop", views).json(), "{\"stop\":[\"a\",\"b\",\"c\"]}");
+  EXPECT_EQ(prefix::Options().set("stop", words | std::views::take(0)).json(), "{\"stop\":[]}");
+}
+
+TEST(Cpp, NumbersWithoutASignStayWhatTheyAre) {
+  prefix::Options options;
+  for (const uint64_t number : {~uint64_t{0}, (uint64_t{1} << 63) + 5}) {
+    prefix_error error = PREFIX_ERROR_INIT;
+    options.set("seed", number, &error);  // -1 would be a seed that is drawn
+    EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE) << number;
+    EXPECT_NE(std::string_view(error.message).find(std::to_string(number)), std::string_view::npos)
+        << error.message;
+  }
+  options.set("seed", uint64_t{7}).set("threads", 3u);
+  EXPECT_EQ(options.json(), "{\"seed\":7,\"threads\":3}");
 }
 
 TEST(Cpp, EnginesShareAPool) {

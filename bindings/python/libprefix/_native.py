@@ -145,10 +145,31 @@ class Texts:
         self.lengths = ffi.new("size_t[]", [len(d) for d in data] or [0])
 
 
+def _set_list(options: Any, key: str, items: Any) -> None:
+    """An option that is a list of texts or of token ids."""
+    if not items:  # of which of the two: the library knows
+        data = json.dumps({key: []}).encode()
+        call(core.prefix_options_set_json, options, data, len(data))
+        return
+    of_texts = isinstance(items[0], str)
+    for i, item in enumerate(items):
+        if isinstance(item, bool) or not isinstance(item, str if of_texts else (int, numpy.integer)):
+            raise TypeError(f"item {i} of option {key} is {item!r}; a list has only texts or only whole numbers")
+    name = key.encode()
+    if of_texts:
+        texts = Texts(items)
+        call(core.prefix_options_set_texts, options, name, len(name), texts.pointers, texts.lengths, texts.count)
+    else:
+        data, count, _keep = tokens_in(items)
+        call(core.prefix_options_set_ints, options, name, len(name), data, count)
+
+
 def options_in(options: dict[str, Any]) -> Any:
     """Options of the library from keyword arguments; NULL when there are none."""
     handle = make(core.prefix_options_create, core.prefix_options_release)
     for key, value in options.items():
+        if isinstance(value, numpy.generic) or isinstance(value, numpy.ndarray) and value.ndim == 0:
+            value = value.item()
         name = key.encode()
         start = (handle, name, len(name))
         if value is None:
@@ -161,15 +182,8 @@ def options_in(options: dict[str, Any]) -> Any:
             call(core.prefix_options_set_int, *start, value)
         elif isinstance(value, float):
             call(core.prefix_options_set_double, *start, value)
-        elif isinstance(value, (list, tuple)) and not value:  # of numbers or of texts: the library knows
-            data = json.dumps({key: []}).encode()
-            call(core.prefix_options_set_json, handle, data, len(data))
-        elif isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
-            texts = Texts(value)
-            call(core.prefix_options_set_texts, *start, texts.pointers, texts.lengths, texts.count)
-        elif isinstance(value, (list, tuple)):
-            data, count, _keep = tokens_in(value)
-            call(core.prefix_options_set_ints, *start, data, count)
+        elif isinstance(value, (list, tuple, numpy.ndarray)):
+            _set_list(handle, key, value.tolist() if isinstance(value, numpy.ndarray) else value)
         else:
             content = os.fspath(value) if isinstance(value, os.PathLike) else value
             if not isinstance(content, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
 
@@ -44,16 +45,18 @@ class CacheEvent:
 
 class Lease:
     """A prefix that stays in the cache: until close(), its time is over, or the engine is gone. It does not end with this
-    object. tokens: how many stay."""
+    object, nor does the object keep the engine. tokens: how many stay."""
 
     def __init__(self, engine: Engine, number: int, tokens: int) -> None:
-        self._engine, self._number, self.tokens = engine, number, tokens
+        self._engine, self._number, self.tokens = weakref.ref(engine), number, tokens
 
     def close(self) -> None:
         """Ends it; one that has ended by itself is no failure."""
         number, self._number = self._number, 0
-        if number and self._engine._handle is not None:
-            call(core.prefix_cache_unpin, self._engine.handle, number,
+        engine = self._engine()
+        handle = engine._handle if engine is not None else None
+        if number and handle is not None:
+            call(core.prefix_cache_unpin, handle, number,
                  allowed=[core.PREFIX_ERR_NOT_FOUND, core.PREFIX_ERR_MISUSE])
 
     def __enter__(self) -> Lease:

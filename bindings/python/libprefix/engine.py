@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from ._native import (Handle, call, core, ffi, filled, make, numbers_of, options_in, text_of)
 from ._waiting import SLICE_MS
 from .cache import Cache
+from .errors import PrefixError
 from .job import Job
 from .requests import Result, Tokens, add
 from .system import Pool, Source
@@ -167,8 +169,32 @@ class Engine(Handle):
         return json.loads(text_of(core.prefix_adapters_json, self.handle))
 
     def shutdown(self, timeout: float = 0) -> None:
-        """Takes no more requests, waits so many seconds for those that run, and frees the model."""
-        call(core.prefix_engine_shutdown, self.handle, int(timeout * 1000))
+        """Takes no more requests, waits so many seconds for those that run, and frees the model. Ctrl-C ends the wait, and
+        cancels them."""
+        handle, millis = self.handle, int(timeout * 1000)
+        if millis <= 0 or threading.current_thread() is not threading.main_thread():  # which alone Ctrl-C interrupts
+            call(core.prefix_engine_shutdown, handle, millis)
+            return
+        failures: list[PrefixError] = []
+
+        def end() -> None:
+            try:
+                call(core.prefix_engine_shutdown, handle, millis)
+            except PrefixError as e:
+                failures.append(e)
+
+        thread = threading.Thread(target=end, daemon=True)
+        try:
+            thread.start()
+            while thread.is_alive():
+                thread.join(SLICE_MS / 1000)
+        except BaseException as e:
+            starts_none = isinstance(e, RuntimeError) and thread.ident is None  # an interpreter that ends
+            call(core.prefix_engine_shutdown, handle, millis if starts_none else 0)  # the call of the thread returns then
+            if not starts_none:
+                raise
+        if failures:
+            raise failures[0]
 
     def submit(self, requests: Iterable[Any]) -> Job:
         """Starts all of these as one batch, without waiting: what they share is computed once."""

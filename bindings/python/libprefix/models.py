@@ -1,8 +1,8 @@
 """A model with its tokenizer, by what it is for: Reranker, Embedder, Classifier, LLM.
 
-Each takes the path of a model, or an Engine to share one. The words around a text, the pooling and the score are those
-of the model's own recipe (docs/recipes.md). Methods with a leading `a` are the same for asyncio. Options are those of
-tasks and requests (docs/options.md), for instance recipe="qwen3-reranker", namespace="tenant", deadline_ms=500.
+Each takes the path of a model, a Source, or an Engine to share one. The words around a text, the pooling and the score
+are those of the model's own recipe (docs/recipes.md). Methods with a leading `a` are the same for asyncio. Options are
+those of tasks and requests (docs/options.md), for instance recipe="qwen3-reranker", namespace="tenant", deadline_ms=500.
 
 Where some items fail, SomeFailed has the results of the others; where all do, the error of the first is raised. Of
 texts that a deadline cut off, `partial` of the error has what there is.
@@ -20,6 +20,7 @@ from .engine import Engine
 from .errors import PrefixError
 from .options import WritingOptions
 from .requests import Choices
+from .system import Source
 from .task import Task, run, run_async, texts_of
 from .tokenizer import ChatOptions, Tokenizer
 
@@ -30,13 +31,16 @@ if TYPE_CHECKING:
 
 
 class Model:
-    """engine_options, as compute="int8" or cache_bytes="4G", are for a path; progress as of Engine."""
+    """model: a path, an Engine, or a Source; a model in memory needs a tokenizer. engine_options, as compute="int8" or
+    cache_bytes="4G", are for a path or a Source; progress as of Engine."""
 
-    def __init__(self, model: str | os.PathLike[str] | Engine, *, tokenizer: Tokenizer | None = None,
+    def __init__(self, model: str | os.PathLike[str] | Source | Engine, *, tokenizer: Tokenizer | None = None,
                  progress: bool | Callable[[float], None] = False, **engine_options: Unpack[EngineOptions]) -> None:
         self._own = not isinstance(model, Engine)
         if not self._own and engine_options:
             raise TypeError(f"options of engines ({', '.join(engine_options)}) are for a path, not for an Engine")
+        if tokenizer is None and (isinstance(model, Source) or isinstance(model, Engine) and not model.path):
+            raise TypeError("a model in memory has no path to read its tokenizer from; pass tokenizer=Tokenizer.from_json(...)")
         self.engine = model if isinstance(model, Engine) else Engine(model, progress=progress, **engine_options)
         try:
             self.tokenizer = tokenizer or Tokenizer(self.engine.path)

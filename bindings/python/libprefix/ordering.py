@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any, Iterable, Sequence
 
 import numpy
@@ -46,9 +47,9 @@ class BatchEstimate:
 
 def order(values: Any, lengths: Any = None) -> TableOrder:
     """The order of rows, and of columns within each, in which prompts share the longest prefixes with the one before.
-    values [rows, columns]: any numbers that stand for the cells, equal for equal cells of a column. lengths, of the
-    same shape: tokens of each cell; None counts each as 1. A prompt has to name its columns."""
-    table = numpy.ascontiguousarray(values, dtype=numpy.int64)
+    values [rows, columns]: any numbers that stand for the cells, equal for equal cells of a column; NaN is equal to itself.
+    lengths, of the same shape: tokens of each cell, whole numbers; None counts each as 1. A prompt has to name its columns."""
+    table = _numbered(values)
     if table.ndim != 2:
         raise ValueError(f"values have {table.ndim} dimensions, not rows and columns")
     sizes = numpy.empty(0, numpy.int32) if lengths is None else _sizes(lengths)
@@ -101,11 +102,31 @@ def estimate_batch(prompts: Iterable[Any]) -> BatchEstimate:
     return BatchEstimate(computed, info.tokens, info.computed)
 
 
+def _numbered(values: Any) -> numpy.ndarray:
+    """Whole numbers of 64 bits stand for themselves. Others are numbered: NumPy would cut their fractions off."""
+    table = numpy.asarray(values)
+    if table.dtype.kind in "biu":
+        return numpy.ascontiguousarray(table.astype(numpy.int64))  # which keeps different ones different, without a sign too
+    cells = numpy.asarray(values, dtype=object).ravel().tolist()  # as they are: large ones beside floats are not rounded
+    places: dict[Any, int] = {}
+    for cell in cells:
+        if not isinstance(cell, Number):
+            raise TypeError(f"value {cell!r} is not a number")
+        places.setdefault(None if cell != cell else cell, len(places))  # NaN alone is not equal to itself
+    return numpy.array([places[None if cell != cell else cell] for cell in cells], numpy.int64).reshape(table.shape)
+
+
 def _sizes(lengths: Any) -> numpy.ndarray:
-    wide = numpy.ascontiguousarray(lengths, dtype=numpy.int64)
-    if wide.size and wide.max() > numpy.iinfo(numpy.int32).max:
-        raise ValueError(f"a cell has {wide.max()} tokens; the most are {numpy.iinfo(numpy.int32).max}")
-    return wide.astype(numpy.int32)
+    wide, limit = numpy.asarray(lengths), numpy.iinfo(numpy.int32).max
+    if wide.dtype.kind not in "iu":
+        wide = numpy.asarray(lengths, dtype=object)
+        for length in wide.ravel().tolist():
+            if isinstance(length, bool) or not isinstance(length, (int, numpy.integer)):
+                raise TypeError(f"length {length!r} is not a whole number")
+    for length in (wide.min(), wide.max()) if wide.size else ():
+        if not 0 <= length <= limit:
+            raise ValueError(f"a cell has {length} tokens; there may be 0 to {limit}")
+    return numpy.ascontiguousarray(wide.astype(numpy.int32))
 
 
 def _info(kind: str) -> Any:

@@ -7,6 +7,7 @@ import mmap
 import struct
 import tempfile
 import unittest
+import weakref
 from pathlib import Path
 
 import libprefix
@@ -56,6 +57,17 @@ class CacheControl(unittest.TestCase):
         late = self.cache.pin(PROMPT)
         self.engine.close()
         late.close()
+
+    def test_a_lease_does_not_keep_the_engine(self):
+        engine = libprefix.Engine(self.model, isa="scalar", dtype="f32", cache_bytes="16M")
+        engine.run([libprefix.Warm(PROMPT)])
+        lease, gone = engine.cache().pin(PROMPT), weakref.ref(engine)
+        del engine
+        gc.collect()
+        self.assertIsNone(gone())
+        self.assertEqual(lease.tokens, 64)
+        lease.close()
+        lease.close()
 
     def test_events(self):
         events = list(self.cache.events())

@@ -1,6 +1,8 @@
 """Engines and requests of token ids: the bits of golden.json, errors, progress, closing."""
 
 import json
+import os
+import signal
 import struct
 import subprocess
 import sys
@@ -104,6 +106,57 @@ class Engines(WithModel):
             libprefix.Engine(self.path, rows=10**30)
         with self.assertRaises(FileNotFoundError):
             libprefix.Engine(b"/no/such/model")
+
+    def test_options_may_be_those_of_numpy(self):
+        import numpy
+
+        def tokens(**options):
+            result = self.engine.run([libprefix.Generate([1, 2, 3], options)])[0]
+            return result.tokens.tolist()
+
+        written = tokens(max_tokens=9, ignore_eos=True)
+        self.assertEqual(tokens(max_tokens=numpy.int64(9), ignore_eos=numpy.bool_(True), temperature=numpy.float32(0)), written)
+        self.assertEqual(tokens(max_tokens=numpy.array(9), ignore_eos=True, stop_tokens=numpy.empty(0, numpy.int64)), written)
+        last = written[4]
+        stopped = tokens(max_tokens=9, ignore_eos=True, stop_tokens=[last])
+        self.assertLess(len(stopped), 9)
+        for stop in (numpy.array([last, 130]), numpy.array([last, 130], numpy.uint8), [numpy.int32(last), 130]):
+            self.assertEqual(tokens(max_tokens=9, ignore_eos=True, stop_tokens=stop), stopped)
+        llm = libprefix.LLM(self.engine)
+        self.assertEqual(llm.generate("a", max_tokens=9, stop=numpy.array(["b", "cd"])),
+                         llm.generate("a", max_tokens=9, stop=["b", "cd"]))
+        for key, wrong, shown in (("stop", ["a", None], "item 1 of option stop is None"), ("stop", ["a", 7], "item 1 .* is 7"),
+                                  ("stop_tokens", [7, "a"], "item 1 of option stop_tokens is 'a'"),
+                                  ("stop_tokens", [True], "item 0 .* is True"),
+                                  ("stop_tokens", numpy.array([1.5]), "item 0 of option stop_tokens is 1.5"),
+                                  ("stop_tokens", numpy.array([[1]]), r"item 0 of option stop_tokens is \[1\]"),
+                                  ("max_tokens", numpy.datetime64("2026-01-01"), "option max_tokens is a date")):
+            with self.assertRaisesRegex(TypeError, shown):
+                tokens(**{key: wrong})
+
+    def test_ctrl_c_ends_a_shutdown(self):
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+        engine = libprefix.Engine(self.path, isa="scalar", dtype="f32", cache_bytes="64M")
+        long = {"max_tokens": 200, "ignore_eos": True}
+        job = engine.submit([libprefix.Generate([1 + i % 100, 2 + i // 100], long) for i in range(1000)])
+
+        def interrupt():
+            while engine.state == "ready":
+                pass
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            engine.shutdown(600)
+        thread.join()
+        self.assertEqual(engine.state, "closed")
+        self.assertTrue(job.wait(0))
+        self.assertIsInstance(job.result(999).error, libprefix.CancelledError)
+        engine.shutdown(1)
+        engine.close()
+        with self.assertRaises(libprefix.MisuseError):
+            engine.shutdown(1)
 
     def test_a_bad_request_fails_alone(self):
         good, bad = self.engine.run([libprefix.Logits([1, 2], [3]), libprefix.Logits([1, 1 << 20], [3])])

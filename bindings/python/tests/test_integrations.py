@@ -4,6 +4,7 @@ import asyncio
 import unittest
 
 import libprefix
+import numpy
 from libprefix.integrations.sentence_transformers import CrossEncoder
 from support import WithModel
 
@@ -30,6 +31,12 @@ class Integrations(WithModel):
         self.assertEqual(ranked, [{"corpus_id": h.index, "score": h.score, "text": h.document} for h in self.hits[:3]])
         self.assertEqual(encoder.rank("a question", []), [])
         self.assertNotIn("text", encoder.rank("a question", self.texts)[0])
+        whole = encoder.rank("a question", self.texts)
+        for documents in (numpy.array(self.texts), iter(self.texts), tuple(self.texts)):
+            self.assertEqual(encoder.rank("a question", documents), whole)
+        self.assertEqual(encoder.rank("a question", numpy.array([], str)), [])
+        with self.assertRaisesRegex(TypeError, "documents is one str"):
+            encoder.rank("a question", "a text")
         scores = encoder.predict([("a question", t) for t in self.texts], show_progress_bar=False)
         self.assertEqual({h.index: h.score for h in self.hits}, dict(enumerate(scores.tolist())))
         self.assertEqual(encoder.predict(("a question", self.texts[2])), scores[2])

@@ -54,6 +54,33 @@ class Jobs(WithModel):
 
         self.assertEqual(asyncio.run(follow()), job.result(0).tokens.tolist())
 
+    def test_coroutines_that_read_one_job_share_its_events(self):
+        async def read(events, most=None):
+            mine = []
+            async for event in events:
+                mine.append(event)
+                if len(mine) == most:
+                    break
+            return mine
+
+        async def several(follow, work):
+            waiting = asyncio.ensure_future(read(follow()))
+            await asyncio.sleep(0)  # it waits for what comes
+            left = await asyncio.wait_for(read(follow(), 1), 600)
+            others = await asyncio.wait_for(asyncio.gather(waiting, read(follow())), 600)
+            await work.finished()
+            return left + others[0] + others[1]
+
+        job = self.engine.submit([libprefix.Generate([1, 2, 3], LONG)])
+        events = asyncio.run(several(job.events_async, job))
+        self.assertEqual(sorted(e.kind for e in events), ["finished", "started", *["token"] * 200])
+        task = libprefix.LLM(self.engine).task("generate", stream=True, **LONG)
+        task.add(["once"])
+        task.submit()
+        pieces = asyncio.run(several(task.pieces_async, task))
+        self.assertEqual(sorted("".join(p.text or "" for p in pieces)), sorted(task.text(0)))
+        self.assertEqual([p.text for p in pieces].count(None), 1)
+
     def test_cancelling(self):
         job = self.engine.submit(self.generations(500))
         self.assertFalse(job.wait(0))

@@ -198,6 +198,21 @@ class Models(WithModel):
         with self.assertRaises(libprefix.MisuseError):
             engine.stats
 
+    def test_a_model_in_memory_needs_a_tokenizer(self):
+        with libprefix.Source() as source:
+            for name in ("config.json", "model.safetensors"):
+                source.add(name, (self.path / name).read_bytes())
+            with libprefix.Engine(source, isa="scalar", dtype="f32") as engine:
+                for model in (source, engine):
+                    with self.assertRaisesRegex(TypeError, "tokenizer="):
+                        libprefix.Reranker(model)
+                ranked = libprefix.Reranker(engine, tokenizer=libprefix.Tokenizer(self.path)).rank("q", self.documents)
+            self.assertEqual(ranked, self.reranker.rank("q", self.documents))
+            with libprefix.Reranker(source, tokenizer=libprefix.Tokenizer(self.path), isa="scalar", dtype="f32") as own:
+                self.assertEqual(own.rank("q", self.documents), ranked)
+        with libprefix.Source() as empty, self.assertRaisesRegex(TypeError, "tokenizer="):
+            libprefix.LLM(empty)  # which it says before anything is loaded
+
     def test_a_shared_model_stays_open(self):
         with libprefix.LLM(self.engine):
             pass

@@ -3,6 +3,7 @@
 import unittest
 
 import libprefix
+import numpy
 
 
 class Ordering(unittest.TestCase):
@@ -23,6 +24,32 @@ class Ordering(unittest.TestCase):
             libprefix.order_texts([("a", "b"), ("a",)])
         with self.assertRaises(ValueError):
             libprefix.order_texts([])
+
+    def test_cells_that_differ_stay_different(self):
+        nan, large = float("nan"), 1 << 53
+        for values, equal in (([[1.2], [1.7]], False), ([[1.2], [1.2]], True), ([[0.5], [nan]], False), ([[nan], [nan]], True),
+                              ([[0.5], [large], [large + 1]], False), ([[-1], [1 << 63]], False), ([[1 << 70], [1 << 71]], False),
+                              (numpy.array([[1 << 63], [(1 << 63) + 1]], numpy.uint64), False),
+                              (numpy.array([[1.25], [1.75]], numpy.float32), False), (numpy.array([[1], [1.0]], object), True),
+                              ([[True], [False]], False)):
+            with self.subTest(values):
+                self.assertEqual(libprefix.order(values).hit, int(equal))
+        self.assertEqual(libprefix.order([[1.2, 5], [1.7, 5], [1.2, 6]]).rows.tolist(),
+                         libprefix.order([[1, 5], [2, 5], [1, 6]]).rows.tolist())
+        for wrong in (["a"], [None]):
+            with self.assertRaisesRegex(TypeError, f"value {wrong[0]!r} is not a number"):
+                libprefix.order([[1], wrong])
+
+    def test_lengths_are_whole_numbers_of_32_bits(self):
+        for wrong, error, shown in ((1.9, TypeError, "length 1.9"), ("1", TypeError, "length '1'"), (-1, ValueError, "-1 tokens"),
+                                    (5 - (1 << 32), ValueError, "-4294967291 tokens"), (1 << 31, ValueError, "2147483648 tokens"),
+                                    (1 << 64, ValueError, "18446744073709551616 tokens")):
+            for lengths in ([[1], [wrong]], numpy.array([[0], [wrong]], object)):
+                with self.assertRaisesRegex(error, shown):
+                    libprefix.order([[1], [2]], lengths)
+        with self.assertRaisesRegex(TypeError, "length True"):
+            libprefix.order([[1], [2]], [[True], [True]])
+        self.assertEqual(libprefix.order([[1], [2]], numpy.array([[3], [0]], numpy.uint8)).tokens, 3)
 
     def test_prompts_are_shared_out(self):
         prompts = [[1, 2, 3], [7, 8, 9], [1, 2, 4], [7, 8, 6]]

@@ -74,6 +74,18 @@ class Threads(WithModel):
 
         in_threads(lambda number: self.assertEqual(asyncio.run(several()), [ranking] * 5))
 
+    def test_event_loops_of_several_threads_read_one_job(self):
+        for _ in range(10):
+            job, seen = self.engine.submit([libprefix.Generate([1, 2, 3], {"max_tokens": 50, "ignore_eos": True})]), []
+
+            async def read(job=job, seen=seen):
+                async for event in job.events_async():
+                    seen.append(event.kind)
+                    await asyncio.sleep(0)
+
+            in_threads(lambda number: asyncio.run(asyncio.wait_for(read(), 600)))
+            self.assertEqual(sorted(seen), ["finished", "started", *["token"] * 50])
+
     def test_closing_while_others_call(self):
         for _ in range(10):
             engine = libprefix.Engine(self.path, isa="scalar", dtype="f32", cache_bytes="16M")

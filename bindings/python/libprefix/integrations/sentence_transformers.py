@@ -7,10 +7,10 @@ rest of the program.
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterable, Sequence
 
 from ..engine import Engine
-from ..models import Reranker
+from ..models import Reranker, several
 
 # What belongs to another way of computing, and changes no score here.
 _WITHOUT_EFFECT = {"batch_size", "show_progress_bar", "convert_to_numpy", "num_workers"}
@@ -36,9 +36,10 @@ class CrossEncoder:
             scores = function(scores)
         return scores[0] if single else scores
 
-    def rank(self, query: str, documents: Sequence[str], top_k: int | None = None, return_documents: bool = False, *,
+    def rank(self, query: str, documents: Iterable[str], top_k: int | None = None, return_documents: bool = False, *,
              activation_fn: Callable | None = None, **options: Any) -> list[dict[str, Any]]:
         """[{"corpus_id": place, "score": score}, ...] from best to worst, with "text" where documents are wanted."""
+        documents = several(documents, "documents")
         if not documents:
             return []
         scores = self.predict([(query, d) for d in documents], activation_fn=activation_fn, **options)
