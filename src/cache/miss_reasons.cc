@@ -62,6 +62,11 @@ void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int
     }
     see(hash, name_space);
   }
+  if (pages == 0 && n > 0) {
+    hash = text_hash(tokens);
+    reason = &reason_of(hash, name_space);
+    see(hash, name_space);
+  }
   *reason += n - counted;  // what does not fill a page goes with the page before it
 }
 
@@ -93,8 +98,9 @@ void MissReasons::text_made_room(const Tree& tree, NodeId id) {
 }
 
 void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
+  const bool as_text = tree.whole() || tree.node(id).end() < kPageTokens;
   try {
-    tree.whole() ? text_made_room(tree, id) : path_made_room(tree, id, from);
+    as_text ? text_made_room(tree, id) : path_made_room(tree, id, from);
   } catch (const std::bad_alloc&) {  // the tree cannot wait for statistics
   }
 }

@@ -6,7 +6,8 @@
 //
 // A table remembers the last 65,536 pages that were asked for, with and without their namespace, as
 // hashes: a page that it lost, or whose place another one took, counts as never seen. The tree does
-// not depend on it. Where only whole texts are found again, a text stands there for all its pages.
+// not depend on it. Where only whole texts are found again, a text stands there for all its pages; so
+// does a prompt that does not fill a page.
 #pragma once
 
 #include <array>

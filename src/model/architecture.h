@@ -95,6 +95,7 @@ struct ScoreTraits {
   double query_scale = 256, score_cap = 0, logit_cap = 0;  // where the file leaves them out
   // GGUF has no key for the first one: a model of so many layers divides by hidden_size / heads.
   int32_t wide_layers = 0;
+  bool caps_scores = false;  // else a cap of scores in the file is not used, as in Transformers
 };
 
 // How the configuration of an architecture is read: what its transformers class takes for a key

@@ -161,9 +161,9 @@ struct ModelConfig {
   // Keys that a layer of attention sees, the query's own the last; 0: all, as when the window is no
   // shorter than the longest sequence. A bidirectional one sees as many in the other direction.
   int32_t window(int32_t layer) const {
-    int32_t keys = windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+    int64_t keys = windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
     if (bidirectional && keys > 0) keys = (halved_windows ? keys / 2 : keys) + 1;
-    return keys < max_positions ? keys : 0;
+    return keys < max_positions ? static_cast<int32_t>(keys) : 0;
   }
   // This, with the rotation of the layers that have a window.
   ModelConfig of_window_rope() const;

@@ -147,7 +147,8 @@ class GgufConfigReader {
   }
 
   void scores(const ScoreTraits& traits) {
-    c_.score_cap = m_.number(key("attn_logit_softcapping"), traits.score_cap);
+    if (traits.caps_scores)
+      c_.score_cap = m_.number(key("attn_logit_softcapping"), traits.score_cap);
     c_.logit_cap = m_.number(key("final_logit_softcapping"), traits.logit_cap);
     if (c_.layers == traits.wide_layers)
       c_.attention_scale = 1 / std::sqrt(static_cast<double>(c_.hidden) / c_.heads);

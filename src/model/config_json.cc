@@ -199,6 +199,14 @@ void read_two_ropes(const Json& json, const ConfigTraits& traits, ModelConfig& c
   c.window_rope = c.rope;
   c.rope = {};
   read_rope(json, by_type ? full : rope, "rope_theta", traits.rope_theta, traits, c);
+  if (c.windows.empty()) c.window_rope.reset();
+}
+
+// Written for all types of layers that the architecture knows, whether the model has them or not.
+bool has_ropes_by_type(const Json& json) {
+  if (!json_has(json, "rope_parameters") || !json.at("rope_parameters").is_object()) return false;
+  const Json& rope = json.at("rope_parameters");
+  return json_has(rope, "full_attention") || json_has(rope, "sliding_attention");
 }
 
 void check_activation(const Json& json, const char* key, const char* supported) {
@@ -351,7 +359,7 @@ void read_scores(const Json& json, const ScoreTraits& traits, ModelConfig& c) {
   const auto cap = [&](const char* key, double absent) {  // null: none
     return json.contains(key) && !json_has(json, key) ? 0 : json_float(json, key, absent);
   };
-  c.score_cap = cap("attn_logit_softcapping", traits.score_cap);
+  if (traits.caps_scores) c.score_cap = cap("attn_logit_softcapping", traits.score_cap);
   c.logit_cap = cap("final_logit_softcapping", traits.logit_cap);
 }
 
@@ -369,13 +377,10 @@ const Json& text_config(const Json& json, const Architecture& architecture) {
   return text;
 }
 
-// A key that either of the two has; they must not contradict each other.
+// Which of the two has a key. Transformers goes by the outer one, and writes the inner one with its
+// default beside it.
 const Json& holder(const Json& text, const Json& whole, const char* key) {
-  const bool outside = whole.contains(key) && &text != &whole;
-  if (outside && text.contains(key) && text.at(key) != whole.at(key))
-    fail(Code::kFormat, "\"", key, "\" is ", json_shown(whole.at(key)), " and, in text_config, ",
-         json_shown(text.at(key)), "; one of them must go");
-  return outside ? whole : text;
+  return whole.contains(key) ? whole : text;
 }
 
 }  // namespace
@@ -439,7 +444,7 @@ ModelConfig config_from_json(const Json& whole) {
     fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
          " is supported with the gate only");
   c.rotates = traits.rotates && (!traits.named_positions || is_rotated(json));
-  if (c.rotates && traits.window.own_rope && !c.windows.empty())
+  if (c.rotates && traits.window.own_rope && (!c.windows.empty() || has_ropes_by_type(json)))
     read_two_ropes(json, traits, c);
   else if (c.rotates)
     read_rope(json, rope_object(json, traits), "rope_theta", traits.rope_theta, traits, c);

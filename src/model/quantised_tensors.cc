@@ -27,8 +27,9 @@ struct Layout {
 };
 
 constexpr std::string_view kActivations[] = {
-    ".input_scale", ".input_zero_point", ".output_scale", ".output_zero_point", ".q_scale",
-    ".k_scale",     ".v_scale",          ".k_zero_point", ".v_zero_point"};
+    ".input_scale",      ".input_zero_point", ".output_scale", ".output_zero_point",
+    ".activation_scale", ".q_scale",          ".k_scale",      ".v_scale",
+    ".kv_scale",         ".k_zero_point",     ".v_zero_point"};
 constexpr std::string_view kCompressed[] = {".weight_packed", ".weight_scale", ".weight_zero_point",
                                             ".weight_shape", ".weight_g_idx"};
 constexpr std::string_view kAwq[] = {".qweight", ".qzeros", ".scales"};

@@ -77,6 +77,11 @@ int64_t Tree::tokens_of(int32_t name_space) const {
   return s ? s->tokens : 0;
 }
 
+int64_t Tree::quota(int32_t name_space) const {
+  const Namespace* s = find_space(name_space);
+  return s && s->quota > 0 ? s->quota : INT32_MAX;
+}
+
 int64_t Tree::quota_left(int32_t name_space) const {
   const Namespace* s = find_space(name_space);
   if (!s || s->quota <= 0) return INT32_MAX;
@@ -467,8 +472,9 @@ void Tree::make_room_for(const Match& match, int32_t n, int32_t owned, const Att
   const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
   if (!make_room_in(name_space, added)) {
     const Namespace& s = space_of(nodes_[match.node]);
-    fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
-         s.tokens, " that are in use, and its quota is ", s.quota);
+    throw QuotaFull(Code::kCacheFull,
+                    cat("the sequence needs ", added, " more tokens, but its namespace holds ",
+                        s.tokens, " that are in use, and its quota is ", s.quota));
   }
   // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
   // cache.

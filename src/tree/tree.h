@@ -110,6 +110,12 @@ struct TreeOptions {
   bool whole = false;
 };
 
+// There may be pages, but the namespace holds as much as it may.
+class QuotaFull : public Error {
+ public:
+  using Error::Error;
+};
+
 class Tree {
  public:
   explicit Tree(PagePool& pages, const TreeOptions& options = {});
@@ -133,7 +139,8 @@ class Tree {
   // In tokens; quota 0: none. Costs a pass over the tree.
   void set_limits(int32_t name_space, int64_t floor, int64_t quota);
   int64_t tokens_of(int32_t name_space) const;
-  // Tokens that the quota of a namespace lets it take without losing others.
+  int64_t quota(int32_t name_space) const;  // INT32_MAX: none
+  // Tokens that it lets a namespace take without losing others.
   int64_t quota_left(int32_t name_space) const;
 
   // --- reading ---

@@ -51,6 +51,7 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   std::erase(limited_, name_space);
   if (s.own) limited_.push_back(name_space);
   for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);
+  make_room_in(name_space, 0);  // what is in use stays
 }
 
 std::vector<NodeId> Tree::queued_leaves() const {

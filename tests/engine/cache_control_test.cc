@@ -144,6 +144,17 @@ TEST_F(CacheControl, ANamespaceStaysWithinItsQuota) {
   run(request(text(1, 129), small), Code::kCacheFull);
 }
 
+TEST_F(CacheControl, ALowerQuotaHoldsAtOnce) {
+  open(64);
+  const int32_t small = engine->open_namespace("small");
+  for (int32_t i = 0; i < 5; ++i) run(text(i), small);
+  run(text(9));
+  engine->set_cache_limits(small, 0, 2 * page);
+  EXPECT_EQ(engine->cache_usage(small).tokens, 2 * 32);
+  EXPECT_EQ(cached(text(4), small), 64) << "the one used last";
+  EXPECT_EQ(cached(text(9)), 64);
+}
+
 TEST_F(CacheControl, OthersDoNotEvictANamespaceBelowItsFloor) {
   open(8);
   const int32_t kept = engine->open_namespace("kept");

@@ -115,6 +115,18 @@ TEST_F(MissReasonsTest, ItWasKeptWhenItsTailMadeRoom) {
   EXPECT_EQ(run(*engine, text(1)), (Misses{.budget = 32, .evicted = 64}));
 }
 
+// They fill no page, and stand in the table as a whole.
+TEST_F(MissReasonsTest, ShortPromptsHaveReasonsToo) {
+  const auto engine = open_engine(4);
+  const int32_t other = engine->open_namespace("other");
+  EXPECT_EQ(run(*engine, text(1, 20)), Misses{.first_seen = 20});
+  EXPECT_EQ(run(*engine, text(1, 20), other), Misses{.name_space = 20});
+  engine->cache_trim(0);
+  EXPECT_EQ(run(*engine, text(1, 20)), Misses{.evicted = 20});
+  for (int32_t i = 2; i < 10; ++i) run(*engine, text(i, 20));
+  EXPECT_EQ(run(*engine, text(1, 20)), Misses{.budget = 20});
+}
+
 TEST_F(MissReasonsTest, ItExpired) {
   ManualClock clock;
   const auto engine = make_engine(tiny_checkpoint(), {}, clock.now());

@@ -59,6 +59,97 @@ TEST_F(SchedulerTest, RequestsOfAJobGoByPriorityAndThenInOrder) {
   }
 }
 
+// The highest of a job's requests moves it while it is there, and no longer.
+TEST_F(SchedulerTest, AJobStandsByTheRequestsThatAreLeft) {
+  open(2, 2048);
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 3; ++i) batch.push_back(logits_of(text(i, 64)));
+  batch[0].priority = 10;
+  const auto first = submit(batch);
+  RequestSpec between = logits_of(text(3, 64));
+  between.priority = 5;
+  const auto second = submit({between});
+  step();
+  EXPECT_TRUE(first->finished(0));
+  EXPECT_FALSE(second->done());
+  step();
+  EXPECT_TRUE(second->done());
+  EXPECT_FALSE(first->finished(1) || first->finished(2));
+  finish_all();
+}
+
+// A quota keeps its own namespace waiting, in order, and nobody else.
+TEST_F(SchedulerTest, AQuotaHoldsNobodyElseUp) {
+  scheduler->roots().root_of(1, 200, 0);
+  tree->set_limits(1, 0, 200);
+  const auto of = [](RequestSpec spec) {
+    spec.name_space = 1;
+    return spec;
+  };
+  const auto runs = submit({of(generate(text(1, 20), 100))});
+  step();
+  const auto waits = submit({of(generate(text(2, 20), 100))});
+  const auto behind = submit({of(logits_of(text(3, 3)))});
+  const auto other = submit({logits_of(text(4, 3))});
+  step();
+  EXPECT_TRUE(other->done());
+  EXPECT_FALSE(waits->next_event(0) || behind->done());
+  finish_all();
+  for (const auto& job : {runs, waits, behind, other})
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+}
+
+// What no end of another makes room for is told at once.
+TEST_F(SchedulerTest, WhatFitsNoEmptyCacheDoesNotWait) {
+  open(10, 2048);
+  const auto runs = submit({generate(text(1, 20), 100)});
+  step();
+  const auto large = submit({logits_of(text(2, 10 * 32 + 1))});
+  const auto other = submit({logits_of(text(3, 3))});
+  step();
+  ASSERT_TRUE(large->done() && other->done());
+  EXPECT_FALSE(runs->done());
+  EXPECT_EQ(large->result(0).status, Code::kCacheFull);
+  EXPECT_EQ(other->result(0).status, Code::kOk);
+  finish_all();
+  scheduler->roots().root_of(1, 200, 0);
+  tree->set_limits(1, 0, 64);
+  const auto again = submit({generate(text(1, 20), 100)});
+  step();
+  const auto beyond = submit({logits_of(text(2, 65), 1)});
+  step();
+  ASSERT_TRUE(beyond->done());
+  EXPECT_EQ(beyond->result(0).status, Code::kCacheFull);
+  EXPECT_FALSE(again->done());
+  finish_all();
+}
+
+// Generations that fill all steps leave rows to a prompt that ranks no lower.
+TEST_F(SchedulerTest, PromptsGetRowsBesideGenerations) {
+  open(100, 4);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 6; ++i) {
+    batch.push_back(generate({7}, 200));
+    batch.back().sampling.temperature = 1e6f;
+    batch.back().sampling.seed = i;
+  }
+  const auto generations = submit(batch);
+  for (int i = 0; i < 5; ++i) step();
+  RequestSpec prompt = logits_of(text(2, 3));
+  const auto equal = submit({prompt});
+  const size_t before = generated(*generations);
+  for (int i = 0; i < 3; ++i) step();
+  EXPECT_TRUE(equal->done());
+  EXPECT_GT(generated(*generations), before);
+  prompt.priority = -1;
+  prompt.tokens = text(3, 3);
+  const auto lower = submit({prompt});
+  for (int i = 0; i < 20; ++i) step();
+  EXPECT_FALSE(lower->next_event(0));
+  generations->cancel();
+  finish_all();
+}
+
 // More generations than rows: nobody waits for the end of another one.
 TEST_F(SchedulerTest, GenerationsTakeTurnsWhenRowsAreFew) {
   open(100, 2);
@@ -271,6 +362,26 @@ TEST_F(SchedulerTest, EveryTokenOfChoicesCountsOnce) {
     EXPECT_EQ(usage.prompt, 64 + 40 + 3 + 50);
     EXPECT_EQ(usage.cached + usage.shared + usage.computed, usage.prompt);
     EXPECT_EQ(job->totals().tokens_given, usage.prompt);
+  }
+}
+
+// The last position of a cached prompt is computed again to be read, once for all choices.
+TEST_F(SchedulerTest, ChoicesCountAPromptThatIsThereOnce) {
+  for (const int32_t rows : {2048, 1}) {
+    open(100, rows);
+    for (const size_t length : {64u, 1u}) {
+      submit({logits_of(text(1, length))});
+      finish_all();
+      RequestSpec choices = logits_of(text(1, length));
+      choices.task = Task::kChoices;
+      for (int32_t i = 0; i < 10; ++i) choices.choices.push_back({5 + i, 3});
+      const auto job = submit({choices});
+      finish_all();
+      const Usage& usage = job->result(0).usage;
+      EXPECT_EQ(usage.cached, static_cast<int64_t>(length) - 1) << rows;
+      EXPECT_EQ(usage.shared, 0) << rows;
+      EXPECT_EQ(usage.computed, 1 + 10 * 2) << rows;
+    }
   }
 }
 

@@ -307,8 +307,10 @@ TEST(RecurrentConfig, ReadsTheTextModelOfAVisionModel) {
   EXPECT_TRUE(c.tie_embeddings);
   EXPECT_EQ(c.eos_ids, std::vector<int32_t>{7});
   expect_bad(with({{"text_config", 3}}, whole), {"text_config", "3"});
-  expect_bad(with({{"text_config", qwen({{"tie_word_embeddings", false}})}}, whole),
-             {"tie_word_embeddings", "true", "false", "text_config"});
+  // The outer one counts; Transformers writes the default of the inner one beside it.
+  const Json both = with({{"text_config", qwen({{"tie_word_embeddings", false}})}}, whole);
+  EXPECT_TRUE(config_from_json(both).tie_embeddings);
+  EXPECT_FALSE(config_from_json(with({{"tie_word_embeddings", false}}, both)).tie_embeddings);
   expect_unsupported(with({{"text_config", qwen({{"model_type", "llama"}})}}, whole),
                      {"text_config", "\"llama\"", "\"qwen3_5\""});
   expect_unsupported(with({{"quantization_config", {{"quant_method", "hqq"}}}}, whole), {"hqq"});

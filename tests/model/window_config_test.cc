@@ -83,6 +83,40 @@ TEST(WindowConfig, ReadsWindows) {
   EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, headed("olmo3"))), (Windows{7, 7}));
 }
 
+TEST(WindowConfig, AnyWindowBeyondTheContextIsNone) {
+  for (const int64_t keys : {int64_t{100000}, int64_t{INT32_MAX} - 1, int64_t{INT32_MAX}}) {
+    ModelConfig c = config_from_json(with({{"sliding_window", keys}}, headed("phi3")));
+    EXPECT_EQ(c.window(0), 0);
+    c.bidirectional = true;
+    EXPECT_EQ(c.window(0), 0) << keys;
+  }
+}
+
+// Transformers writes both tables, whichever types of layers there are.
+TEST(WindowConfig, TablesByTypeOfLayerNeedNoWindows) {
+  const Json rope = {
+      {"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 5000}}},
+      {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 300}}}};
+  const Json all_full = Json::array({"full_attention", "full_attention"});
+  for (const char* type : {"gemma3_text", "olmo3"}) {
+    const ModelConfig c = config_from_json(
+        with({{"layer_types", all_full}, {"rope_parameters", rope}}, headed(type)));
+    EXPECT_EQ(c.window(0), 0);
+    EXPECT_EQ(c.rope.theta, 5000) << type;
+    EXPECT_EQ(c.rope.type, RopeType::kLinear);
+    EXPECT_FALSE(c.window_rope);
+  }
+}
+
+// Gemma 2 caps scores; the class of Gemma 3 has the key and does not use it.
+TEST(WindowConfig, ScoresAreCappedWhereTheClassDoesIt) {
+  const auto cap = [](const char* type) {
+    return config_from_json(with({{"attn_logit_softcapping", 3.0}}, headed(type))).score_cap;
+  };
+  EXPECT_EQ(cap("gemma2"), 3);
+  EXPECT_EQ(cap("gemma3_text"), 0);
+}
+
 TEST(WindowConfig, RefusesWindowsThatMakeNoSense) {
   expect_bad(with({{"sliding_window", 0}}, headed("phi3")), {"sliding_window", "0"});
   expect_unsupported(with({{"sliding_window", 511}}, headed("llama")),

@@ -45,7 +45,9 @@ void Accounting::count_misses(const RunningRequest& request, bool whole) {
   }
 }
 
-void Accounting::count_recomputed(RunningRequest& request, int32_t rows) {
+void Accounting::count_recomputed(RunningRequest& request, const Sequence& s, int32_t position,
+                                  int32_t rows) {
+  if (s.choice > 0 && position < static_cast<int32_t>(request.spec().tokens.size())) return;
   Usage& usage = request.result().usage;
   int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
   --known;

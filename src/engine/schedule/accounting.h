@@ -36,8 +36,9 @@ class Accounting {
   // Of an admitted request, which finds all of its text or nothing (whole).
   void count_misses(const RunningRequest& request, bool whole);
   // A position that was counted as cached or shared is computed once more to be read: by a row of its
-  // own (rows = 1), or by one that is in the step already (rows = 0).
-  void count_recomputed(RunningRequest& request, int32_t rows);
+  // own (rows = 1), or by one that is in the step already (rows = 0). Choices share the positions of
+  // their prompt, which were counted for the first one.
+  void count_recomputed(RunningRequest& request, const Sequence& s, int32_t position, int32_t rows);
   // Tokens that were counted as cached or shared are computed once more, because the state behind
   // them is not there.
   void count_scanned(RunningRequest& request, int32_t tokens);

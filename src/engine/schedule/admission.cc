@@ -35,13 +35,26 @@ struct PathTaken {};
 
 }  // namespace
 
+// In order: who waits for pages is not overtaken, and in a namespace nobody who waits for its quota is;
+// requests of other namespaces have no part in that.
 void Scheduler::admit() {
+  for (auto& [name_space, use] : uses_) use.waits = false;
   for (const std::shared_ptr<JobState>& state : jobs_) {
     std::vector<WaitingRequest>& waiting = state->waiting;
     for (size_t i = waiting.size(); i-- > 0;) {
-      if (waits_for_tier(*state, waiting[i])) continue;     // others may go first
-      if (!admit_request(state, waiting[i].index)) return;  // in order: wait for pages
-      waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
+      Use& use = uses_.find(state->job->spec(waiting[i].index).name_space)->second;
+      if (use.waits && state->one_namespace) break;
+      if (use.waits || waits_for_tier(*state, waiting[i])) continue;  // others may go first
+      switch (admit_request(state, waiting[i].index)) {
+        case Admission::kEnough:
+          waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
+          break;
+        case Admission::kLacksQuota:
+          use.waits = true;
+          break;
+        case Admission::kLacksPages:
+          return;
+      }
     }
   }
 }
@@ -72,8 +85,9 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   return false;
 }
 
-// False: the request does not fit now, and those that run will make room when they end.
-bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t index) {
+// Where it does not fit now, those that run will make room when they end.
+Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& state,
+                                              size_t index) {
   auto request = std::make_unique<RunningRequest>();
   request->state = state;
   request->index = index;
@@ -99,22 +113,23 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
         request->slides = true;
         continue;
       }
-      if (e.code() == Code::kCacheFull && !running_.empty()) {
+      if (e.code() == Code::kCacheFull && !running_.empty() && fits_alone(*request)) {
+        const bool lacks_quota = dynamic_cast<const QuotaFull*>(&e) != nullptr;
         release(*request);
         accounting_.put_back();
-        return false;
+        return lacks_quota ? Admission::kLacksQuota : Admission::kLacksPages;
       }
       if (e.code() == Code::kCacheFull && drop_own_path(*request, keep)) continue;
       finish(*request, e.code(), e.message());
-      return true;
+      return Admission::kEnough;
     } catch (const std::bad_alloc&) {
       finish(*request, Code::kOutOfMemory,
              cat("out of host memory for a request of ", spec.tokens.size(), " tokens"));
-      return true;
+      return Admission::kEnough;
     }
   }
   if (is_complete(*running_.back())) finish(*running_.back(), Code::kOk, "");
-  return true;
+  return Admission::kEnough;
 }
 
 // Where what is read goes, of a size that is known.
@@ -158,6 +173,22 @@ void Scheduler::set_root(RunningRequest& request) {
   if (options_.sharing) texts_.begin(request.text_root, spec.tokens, request.root);
 }
 
+// Of the longest path of a request, when the cache has nothing of it.
+int32_t Scheduler::pages_alone(const RunningRequest& request) const {
+  const RequestSpec& spec = request.spec();
+  const bool generates = spec.task == Task::kGenerate;
+  const int32_t grows = generates ? growth(spec, model_.max_positions()) : 0;
+  const int32_t pages =
+      pages_between(0, longest_path(spec) - grows) + (generates ? pages_to_grow(grows) : 0);
+  return request.slides ? std::min(pages, bands_.least()) : pages;
+}
+
+// Whether an empty cache would do; if not, there is nothing to wait for.
+bool Scheduler::fits_alone(const RunningRequest& request) const {
+  return pages_alone(request) <= pages_.capacity() &&
+         longest_path(request.spec()) <= tree_.quota(namespace_of(request));
+}
+
 // What the cache has of a request's path can keep the request from fitting: the edge that it leaves
 // stays whole, and a page inside which a path parts is there twice. So that a request which would
 // fit into an empty cache fits into a used one, this gives up what continues the last whole page
@@ -167,14 +198,9 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   end_sequences(request);
   if (kept == OwnPath::kNothing) return false;
   const RequestSpec& spec = request.spec();
-  const bool generates = spec.task == Task::kGenerate;
-  const int32_t grows = generates ? growth(spec, model_.max_positions()) : 0;
-  const int32_t length = longest_path(spec) - grows;
-  int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
-  if (request.slides) pages = std::min(pages, bands_.least());
   const int32_t name_space = namespace_of(request);
-  if (pages > pages_.capacity() - tree_.held_frames()) return false;
-  if (length + grows > tree_.quota_left(name_space) + tree_.tokens_of(name_space)) return false;
+  if (pages_alone(request) > pages_.capacity() - tree_.held_frames()) return false;
+  if (longest_path(spec) > tree_.quota_left(name_space) + tree_.tokens_of(name_space)) return false;
 
   const Match match = tree_.match(request.root, spec.tokens);
   const int32_t whole = match.matched / kPageTokens * kPageTokens;

@@ -17,7 +17,7 @@ bool is_read(const RequestSpec& spec, int32_t position) {
 void Scheduler::fill_step() {
   builder_.begin();
   int32_t budget = options_.row_budget;
-  budget -= fill_decode(budget);
+  budget -= fill_decode(budget - rows_for_prompts());
   // Jobs take turns: each gets an equal share, then what is left goes to the first ones. A text
   // that is not cut may need all of it, so there the first one has no less.
   std::vector<JobState*> order;
@@ -35,6 +35,19 @@ void Scheduler::fill_step() {
     }
   }
   for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(order[i], budget);
+}
+
+// What decoding leaves: nothing, unless a prompt waits that ranks no lower. Where all rows would go to
+// generations, it would wait for their ends.
+int32_t Scheduler::rows_for_prompts() const {
+  int32_t decoding = INT32_MIN, prompts = INT32_MIN;
+  for (const auto& request : running_)
+    for (const Sequence& s : request->sequences) {
+      int32_t& top = s.decoding ? decoding : prompts;
+      top = std::max(top, request->spec().priority);
+    }
+  if (prompts == INT32_MIN || prompts < decoding) return 0;
+  return options_.row_budget > 1 ? std::max(1, options_.row_budget / 4) : 0;
 }
 
 int32_t Scheduler::fill_decode(int32_t budget) {
@@ -74,7 +87,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
       if (options_.whole_texts && s.length > budget - used) continue;
       for (; s.recompute_next < s.recompute_end && used < budget; ++s.recompute_next) {
         const int32_t rows = builder_.recompute(s.node, s.recompute_next);
-        accounting_.count_recomputed(*request, rows);
+        accounting_.count_recomputed(*request, s, s.recompute_next, rows);
         used += rows;
       }
       if (states_.on()) {

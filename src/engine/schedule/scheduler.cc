@@ -53,6 +53,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     state->waiting.push_back({.index = i});
     uses_.try_emplace(j.spec(i).name_space);
     state->priority = std::max(state->priority, j.spec(i).priority);
+    state->one_namespace = state->one_namespace && j.spec(i).name_space == j.spec(0).name_space;
   }
   std::stable_sort(state->waiting.begin(), state->waiting.end(),
                    [&](const WaitingRequest& a, const WaitingRequest& b) {
@@ -79,6 +80,16 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
 }
 
 // --- planning --------------------------------------------------------------------------------
+
+// A job stands where the highest of its requests that are left puts it.
+void Scheduler::rank_jobs() {
+  for (const std::shared_ptr<JobState>& state : jobs_)
+    state->priority =
+        state->waiting.empty() ? INT32_MIN : state->job->spec(state->waiting.back().index).priority;
+  for (const std::unique_ptr<RunningRequest>& request : running_)
+    request->state->priority = std::max(request->state->priority, request->spec().priority);
+  jobs_.sort([](const auto& a, const auto& b) { return a->priority > b->priority; });
+}
 
 int64_t Scheduler::now_ms() const { return ns_of(now_() - start_) / 1000000; }
 
@@ -131,6 +142,7 @@ void Scheduler::plan() {
   expire_cache();
   expire_requests();
   if (tiers_) tiers_->poll();
+  rank_jobs();
   admit();
   remove_finished();
   states_.resume(running_);

@@ -103,10 +103,14 @@ class Scheduler {
 
  private:
   // admission.cc: the queue, paths in the tree, reservations.
+  void rank_jobs();
   void admit();
   bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
-  bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
+  enum class Admission : uint8_t { kEnough, kLacksQuota, kLacksPages };
+  Admission admit_request(const std::shared_ptr<JobState>& state, size_t index);
   void set_root(RunningRequest& request);
+  int32_t pages_alone(const RunningRequest& request) const;
+  bool fits_alone(const RunningRequest& request) const;
   NodeId shared_root(const RequestSpec& spec);
   AttachOptions use_of(const RunningRequest& request) const;
   Sequence answered_sequence(RunningRequest& request);
@@ -124,6 +128,7 @@ class Scheduler {
 
   // batching.cc: the rows of a step.
   void fill_step();
+  int32_t rows_for_prompts() const;
   int32_t fill_decode(int32_t budget);
   int32_t fill_prefill(JobState* only, int32_t budget);
   void collect_outputs();
@@ -171,6 +176,7 @@ class Scheduler {
   struct Use {
     int64_t requests = 0;         // unfinished
     int64_t reserved_tokens = 0;  // of generations that run
+    bool waits = false;           // in this step, for room in its quota
   };
   std::unordered_map<int32_t, Use> uses_;  // by namespace
   Accounting accounting_;

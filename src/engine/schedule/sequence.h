@@ -93,7 +93,8 @@ struct JobState {
   int64_t id = 0;
   std::vector<WaitingRequest> waiting;  // next one at the back
   size_t unfinished = 0;
-  int32_t priority = INT32_MIN;  // the highest of its requests
+  int32_t priority = INT32_MIN;  // the highest of its unfinished requests
+  bool one_namespace = true;     // all its requests are of the same
   JobTotals totals;
 };
 

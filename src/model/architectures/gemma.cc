@@ -40,7 +40,11 @@ const Architecture kGemma2 = {
                .activation_key = "hidden_activation",
                .activation = ops::ActivationFn::kGeluTanh,
                .window = {.layers = WindowLayers::kPattern, .absent = 4096, .pattern = 2},
-               .scores = {.read = true, .score_cap = 50, .logit_cap = 30, .wide_layers = 46}},
+               .scores = {.read = true,
+                          .score_cap = 50,
+                          .logit_cap = 30,
+                          .wide_layers = 46,
+                          .caps_scores = true}},
     .hugging_face = norms_around(llama_names(), false),
     .gguf = norms_around(gguf_llama_names(), true),
 };
