@@ -529,7 +529,9 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
  * rest and frees model and cache at once. Afterwards what would compute, or use the cache or its
- * namespaces, answers MISUSE; statistics and information stay. Idempotent. A load is ended as by the
+ * namespaces, answers MISUSE; statistics and information stay. Idempotent: a second call may end the
+ * wait of the first. A task (prefix_text.h) whose requests are not all handed over ends with those
+ * that are: wait for it before. A load is ended as by the
  * last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);

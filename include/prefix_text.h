@@ -4,7 +4,7 @@
  * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text
  * from them: exactly as the Hugging Face packages do, from a Hugging Face directory, a
  * tokenizer.json or the metadata of a GGUF file. It is optional and stands alone: it needs nothing
- * but libc.
+ * but libc and libgcc_s.
  *
  *   #include <prefix_text.h>
  *   #include <stdio.h>
