@@ -6,11 +6,12 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::HeaderMap;
 use prefix::{Engine, Job, Options, Task, TaskBuilder, TaskKind, Tokenizer};
-use serde::de::DeserializeOwned;
+use serde::Deserialize;
 
 use crate::body;
 use crate::config::Config;
 use crate::failure::{Failure, Kind, Result};
+use crate::fields::Fields;
 use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
@@ -39,9 +40,14 @@ pub type Shared = Arc<App>;
 #[derive(Debug)]
 pub struct Call {
     pub app: Shared,
-    key: Option<String>,
     tenant: Option<Arc<Tenant>>,
     ticket: Ticket,
+}
+
+/// The field that every body may have: requests with another salt share nothing with this, as vLLM has it.
+#[derive(Deserialize)]
+struct Salted {
+    cache_salt: Option<String>,
 }
 
 /// A recipe that is not there, or does not fit the model, is said here once and not to every client.
@@ -85,7 +91,7 @@ impl App {
         if count > limit {
             let message = format!("has {count} texts, the limit is {limit}");
             return Err(Failure {
-                field: Some(field),
+                field: Some(field.into()),
                 ..Failure::new(Kind::TooLarge, message)
             });
         }
@@ -95,11 +101,7 @@ impl App {
 
 impl Call {
     /// Takes a request in and reads its body: the key first, then a place, and only then the bytes.
-    pub async fn begin<T: DeserializeOwned>(
-        app: &Shared,
-        headers: &HeaderMap,
-        body: Body,
-    ) -> Result<(Call, T)> {
+    pub async fn begin(app: &Shared, headers: &HeaderMap, body: Body) -> Result<(Call, Fields)> {
         let key = app.tenants.key(headers)?;
         let own = headers
             .get(DEADLINE_HEADER)
@@ -113,22 +115,16 @@ impl Call {
             .map(Duration::from_millis);
         let time = own.map_or(app.config.deadline, |own| own.min(app.config.deadline));
         let ticket = app.gate.enter(time)?;
-        let asked = body::read(headers, body, app.config.body).await?;
-        let tenant = app.tenants.namespace(&app.engine, key.as_deref(), None)?;
+        let fields = body::read(headers, body, app.config.body).await?;
+        let salt = fields.read::<Salted>()?.cache_salt;
+        let tenants = &app.tenants;
+        let tenant = tenants.namespace(&app.engine, key.as_deref(), salt.as_deref())?;
         let call = Call {
             app: app.clone(),
-            key,
             tenant,
             ticket,
         };
-        Ok((call, asked))
-    }
-
-    /// Keeps apart what it computes from requests with another salt.
-    pub fn salt(&mut self, salt: &str) -> Result<()> {
-        let (engine, key) = (&self.app.engine, self.key.as_deref());
-        self.tenant = self.app.tenants.namespace(engine, key, Some(salt))?;
-        Ok(())
+        Ok((call, fields))
     }
 
     /// Options with the namespace and the deadline of this request.

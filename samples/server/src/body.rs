@@ -1,4 +1,4 @@
-//! Bodies of requests: as many bytes as the service takes, in the time that it gives, and the JSON in them.
+//! Bodies of requests: as many bytes as the service takes, in the time that it gives, and the fields in them.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::HeaderMap;
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Kind, Result};
+use crate::fields::Fields;
 
 /// How much of a body is taken, and how long it may take to come.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +17,8 @@ pub struct Limits {
     pub time: Duration,
 }
 
-/// The JSON of a body.
-pub async fn read<T: DeserializeOwned>(
-    headers: &HeaderMap,
-    body: Body,
-    limits: Limits,
-) -> Result<T> {
+/// The fields of the JSON in a body.
+pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fields> {
     let bytes = match tokio::time::timeout(limits.time, collect(headers, body, limits.bytes)).await
     {
         Ok(bytes) => bytes?,
@@ -33,7 +29,6 @@ pub async fn read<T: DeserializeOwned>(
     };
     let wrong = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => None,
-        // The reader would take a list for the values of all fields in their order.
         Some(b'[') => Some("the body is a list; an object of fields is asked for"),
         Some(_) => Some("the body is not a JSON object"),
         None => Some("the body is empty; a JSON object is asked for"),

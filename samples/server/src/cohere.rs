@@ -18,12 +18,14 @@ struct Asked {
     query: String,
     documents: Vec<Document>,
     top_n: Option<usize>,
-    #[serde(default)]
-    return_documents: bool,
+    return_documents: Option<bool>,
     max_tokens_per_doc: Option<usize>,
     /// Jina's word for the same.
     max_doc_length: Option<usize>,
 }
+
+/// Fields of Cohere and vLLM that would change the answer.
+const NOT_SERVED: [&str; 2] = ["rank_fields", "truncate_prompt_tokens"];
 
 #[derive(Debug, Deserialize)]
 #[serde(
@@ -40,7 +42,9 @@ pub async fn rerank(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>> {
-    let (call, asked): (Call, Asked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let asked: Asked = fields.read()?;
+    fields.refuse(&NOT_SERVED)?;
     if asked.top_n == Some(0) {
         return Err(Failure::field("top_n", "is 0, the least is 1"));
     }
@@ -66,7 +70,7 @@ pub async fn rerank(
         .iter()
         .map(|place| {
             let mut result = json!({"index": place.index, "relevance_score": place.score});
-            if asked.return_documents {
+            if asked.return_documents == Some(true) {
                 result["document"] = json!({"text": ranking.documents.get(place.index)});
             }
             result

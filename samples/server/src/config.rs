@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use crate::body::Limits;
 use crate::events::Dialect;
 
@@ -21,7 +23,8 @@ usage: prefix-server --model PATH [options]
   --rerank-recipe RECIPE    instead of the one that the model brings (docs/recipes.md)
   --embed-recipe RECIPE     the same for vectors
   --labels A,B,...          classes for /predict when the model has no classification head
-  --api-keys FILE           one key a line; requests without one of them are refused
+  --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
+                            the files of the page
   --page on|off             a page at / that shows the cache and the requests; default on
 
 cache events over ZeroMQ, for routers:
@@ -176,7 +179,9 @@ impl Config {
             "--kv-events-topic" => self.events.topic = value,
             "--kv-events-kept" => self.events.kept = at_least_1(flag, &value)?,
             "--max-requests" => self.max_requests = at_least_1(flag, &value)?,
-            "--max-connections" => self.max_connections = at_least_1(flag, &value)?,
+            "--max-connections" => {
+                self.max_connections = from_1_to(Semaphore::MAX_PERMITS as u64, flag, &value)?;
+            }
             "--max-items" => self.max_items = at_least_1(flag, &value)?,
             "--max-body" => self.body.bytes = at_least_1(flag, &value)?,
             "--max-tenants" => self.max_tenants = at_least_1(flag, &value)?,
@@ -197,11 +202,13 @@ fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
 }
 
 fn at_least_1<T: TryFrom<u64>>(flag: &str, value: &str) -> Result<T, String> {
-    let number = value.parse::<u64>().ok().filter(|number| *number > 0);
-    number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
-        let most = u64::MAX >> (64 - 8 * size_of::<T>());
-        format!("{flag} {value} is not a whole number from 1 to {most}")
-    })
+    from_1_to(u64::MAX >> (64 - 8 * size_of::<T>()), flag, value)
+}
+
+fn from_1_to<T: TryFrom<u64>>(most: u64, flag: &str, value: &str) -> Result<T, String> {
+    let number = value.parse().ok().filter(|n| (1..=most).contains(n));
+    let number = number.and_then(|n| T::try_from(n).ok());
+    number.ok_or_else(|| format!("{flag} {value} is not a whole number from 1 to {most}"))
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
@@ -278,6 +285,10 @@ mod tests {
             ("--model a --max-requests -1", "-1 is not"),
             ("--model a --max-requests nan", "nan is not"),
             ("--model a --max-requests 4294967296", "1 to 4294967295"),
+            (
+                "--model a --max-connections 9223372036854775807",
+                "1 to 2305843009213693951",
+            ),
             (
                 "--model a --max-items 18446744073709551616",
                 "551616 is not",

@@ -1,6 +1,6 @@
 //! Failures as the clients of each API read them: status codes and bodies.
 
-use axum::http::header::{ALLOW, RETRY_AFTER};
+use axum::http::header::RETRY_AFTER;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
@@ -35,16 +35,15 @@ impl Dialect {
         if matches!(failure.kind, Kind::Overloaded | Kind::Stopping) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
-        if failure.kind == Kind::Method {
-            headers.insert(ALLOW, HeaderValue::from_static("POST"));
-        }
         response
     }
 
     pub fn status(self, kind: Kind) -> StatusCode {
         match (kind, self) {
-            (Kind::Invalid | Kind::Body, Dialect::Tei) => StatusCode::UNPROCESSABLE_ENTITY,
-            (Kind::Invalid | Kind::Body, _) => StatusCode::BAD_REQUEST,
+            (Kind::Invalid | Kind::Body | Kind::Absent, Dialect::Tei) => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            (Kind::Invalid | Kind::Body | Kind::Absent, _) => StatusCode::BAD_REQUEST,
             (Kind::Unauthorized, _) => StatusCode::UNAUTHORIZED,
             (Kind::NotFound, _) => StatusCode::NOT_FOUND,
             (Kind::Method, _) => StatusCode::METHOD_NOT_ALLOWED,
@@ -61,7 +60,7 @@ impl Dialect {
     }
 
     pub fn body(self, failure: &Failure) -> Value {
-        let message = match failure.field {
+        let message = match &failure.field {
             Some(field) => format!("{field}: {}", failure.message),
             None => failure.message.clone(),
         };
@@ -96,7 +95,7 @@ fn openai_code(kind: Kind) -> Option<&'static str> {
         Kind::NotFound => Some("not_found"),
         Kind::TooLong => Some("context_length_exceeded"),
         Kind::TooLarge => Some("request_too_large"),
-        Kind::NotServed => Some("unsupported"),
+        Kind::NotServed | Kind::Absent => Some("unsupported"),
         Kind::Overloaded => Some("overloaded"),
         Kind::Stopping => Some("stopping"),
         Kind::Deadline => Some("deadline_exceeded"),

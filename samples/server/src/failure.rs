@@ -1,5 +1,7 @@
 //! What goes wrong, in one form for the whole service; `dialect.rs` writes it as each API's clients expect it.
 
+use std::borrow::Cow;
+
 use axum::response::{IntoResponse, Response};
 use prefix::Status;
 
@@ -22,6 +24,8 @@ pub enum Kind {
     TooLarge,
     /// More tokens than the model takes.
     TooLong,
+    /// What the request names or needs is not there, as a prompt of the recipe or a template for chats.
+    Absent,
     /// The model or the service cannot do this.
     NotServed,
     /// Too much work is there already; the same request may succeed later.
@@ -40,7 +44,7 @@ pub struct Failure {
     pub kind: Kind,
     pub message: String,
     /// The field of the request that is at fault, where there is one.
-    pub field: Option<&'static str>,
+    pub field: Option<Cow<'static, str>>,
 }
 
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -55,9 +59,9 @@ impl Failure {
     }
 
     /// A field whose value makes no sense.
-    pub fn field(field: &'static str, message: impl Into<String>) -> Failure {
+    pub fn field(field: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Failure {
         Failure {
-            field: Some(field),
+            field: Some(field.into()),
             ..Failure::new(Kind::Invalid, message)
         }
     }
@@ -81,9 +85,8 @@ impl From<prefix::Error> for Failure {
             | Status::OutOfRange => Kind::Invalid,
             Status::PromptTooLong => Kind::TooLong,
             Status::CacheFull => Kind::TooLarge,
-            Status::UnsupportedModel | Status::UnsupportedDevice | Status::NotFound => {
-                Kind::NotServed
-            }
+            Status::NotFound => Kind::Absent,
+            Status::UnsupportedModel | Status::UnsupportedDevice => Kind::NotServed,
             Status::QueueFull | Status::OutOfMemory | Status::OutOfDeviceMemory => Kind::Overloaded,
             Status::Deadline | Status::Timeout => Kind::Deadline,
             // Only the end of the service cancels what somebody still waits for.

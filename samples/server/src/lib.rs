@@ -6,7 +6,7 @@
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
 //!   page/        what a browser shows; events/: what happens in the cache, for routers
-//!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs
+//!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs, fields.rs
 //! ```
 
 pub mod app;
@@ -17,6 +17,7 @@ pub mod config;
 pub mod dialect;
 pub mod events;
 pub mod failure;
+pub mod fields;
 pub mod gate;
 pub mod ids;
 pub mod metrics;

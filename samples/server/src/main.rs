@@ -36,9 +36,10 @@ fn main() -> ExitCode {
 
 async fn run(config: Config) -> Result<(), String> {
     let text = |why: &dyn std::fmt::Display| why.to_string();
-    // The port first: whether it is free is known at once.
+    // The port first: whether it is free is known at once. It opens when there is somebody to answer.
     let listen = config.listen;
-    let listener = serve::listen(listen).map_err(|why| format!("{listen}: {why}"))?;
+    let of_port = |why: std::io::Error| format!("{listen}: {why}");
+    let socket = serve::bind(listen).map_err(of_port)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|why| text(&why))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|why| text(&why))?;
     let app = tokio::select! {
@@ -46,9 +47,10 @@ async fn run(config: Config) -> Result<(), String> {
         _ = terminate.recv() => return Ok(()),
         _ = interrupt.recv() => return Ok(()),
     };
-    let address = listener.local_addr().map_err(|why| text(&why))?;
     let ports = events::start(app.engine.clone(), &app.config.events).await;
     let ports = ports.map_err(|why| format!("cache events: {why}"))?;
+    let listener = serve::listen(socket).map_err(of_port)?;
+    let address = listener.local_addr().map_err(of_port)?;
     println!("prefix-server: {} at http://{address}", app.config.name);
     if let Some(ports) = ports {
         println!("prefix-server: cache events at tcp://{}", ports.publish);

@@ -70,7 +70,9 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         // 0 stands for all of them.
         options.put("top_n", n.max(1))?;
     }
-    if query.raw {
+    // A recipe may leave the one logit of a head as it is; here it becomes a score.
+    let of_head = app.model.head_labels().len() == 1 && !app.model.logits;
+    if query.raw || of_head {
         options.put("raw", true)?;
     }
     let (asked, limit) = (query.query, query.document_tokens);
@@ -91,9 +93,11 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
     let mut places = task.ranking(0..task.len())?;
     // What the clients of these APIs expect lies between 0 and 1; a mean log-probability becomes a probability.
     let info: TaskInfo = serde_json::from_str(&task.info_json()?).map_err(Failure::internal)?;
-    if info.method == "likelihood" && !query.raw {
-        for place in &mut places {
-            place.score = place.score.exp();
+    for place in places.iter_mut().filter(|_| !query.raw) {
+        match info.method.as_str() {
+            "likelihood" => place.score = place.score.exp(),
+            "head" if of_head => place.score = sigmoid(place.score),
+            _ => {}
         }
     }
     Ok(Ranking {
@@ -101,6 +105,10 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         tokens: task.totals()?.tokens_given,
         documents: std::sync::Arc::try_unwrap(documents).unwrap_or_else(|shared| (*shared).clone()),
     })
+}
+
+fn sigmoid(logit: f32) -> f32 {
+    (1.0 / (1.0 + (-f64::from(logit)).exp())) as f32
 }
 
 /// The beginnings of texts that are so many tokens long.

@@ -32,7 +32,7 @@ pub fn router(app: Shared) -> Router {
         .route("/v1/chat/completions", post(openai::chat::create))
         .route("/v1/embeddings", post(openai::embeddings::create))
         .route("/v1/models", get(openai::models::list))
-        .route("/v1/models/{name}", get(openai::models::one))
+        .route("/v1/models/{*name}", get(openai::models::one))
         .route("/health", get(status::health))
         .route("/metrics", get(status::metrics))
         .fallback(async |request: Request| {

@@ -33,14 +33,19 @@ const QUEUE: u32 = 1024;
 /// How long answers that are there may take to be read at the end.
 const GOODBYE: Duration = Duration::from_secs(5);
 
-/// As `TcpListener::bind`, with a longer queue.
-pub fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// Takes a port, on which nobody can connect before [`listen`]: what has a connection counts as ready.
+pub fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
+    Ok(socket)
+}
+
+/// As `TcpListener::bind` does, with a longer queue.
+pub fn listen(socket: TcpSocket) -> std::io::Result<TcpListener> {
     socket.listen(QUEUE)
 }
 

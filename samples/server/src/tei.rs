@@ -16,7 +16,6 @@ use crate::vectors::{embed as vectors, Input};
 /// The fields that all of them have.
 #[derive(Debug, Deserialize)]
 struct Common {
-    #[serde(default)]
     truncate: Option<bool>,
     #[serde(default)]
     truncation_direction: Direction,
@@ -45,12 +44,8 @@ impl Common {
 struct RerankAsked {
     query: String,
     texts: Vec<String>,
-    #[serde(default)]
-    raw_scores: bool,
-    #[serde(default)]
-    return_text: bool,
-    #[serde(flatten)]
-    common: Common,
+    raw_scores: Option<bool>,
+    return_text: Option<bool>,
 }
 
 pub async fn rerank(
@@ -58,20 +53,21 @@ pub async fn rerank(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>> {
-    let (call, asked): (Call, RerankAsked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let (asked, common): (RerankAsked, Common) = (fields.read()?, fields.read()?);
     let query = Query {
         query: asked.query,
         documents: asked.texts,
         field: "texts",
         top_n: None,
-        raw: asked.raw_scores,
-        cut: asked.common.cut(),
+        raw: asked.raw_scores == Some(true),
+        cut: common.cut(),
         document_tokens: None,
     };
     let ranking = rank(&call, query).await?;
     let places = ranking.places.iter().map(|place| {
         let mut result = json!({"index": place.index, "score": place.score});
-        if asked.return_text {
+        if asked.return_text == Some(true) {
             result["text"] = json!(ranking.documents.get(place.index));
         }
         result
@@ -85,8 +81,6 @@ struct EmbedAsked {
     normalize: Option<bool>,
     dimensions: Option<usize>,
     prompt_name: Option<String>,
-    #[serde(flatten)]
-    common: Common,
 }
 
 pub async fn embed(
@@ -94,13 +88,14 @@ pub async fn embed(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>> {
-    let (call, asked): (Call, EmbedAsked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let (asked, common): (EmbedAsked, Common) = (fields.read()?, fields.read()?);
     let asked = crate::vectors::Asked {
         field: "inputs",
         input: asked.inputs,
         dimensions: asked.dimensions,
         normalize: asked.normalize,
-        cut: asked.common.cut(),
+        cut: common.cut(),
         prompt: asked.prompt_name,
     };
     let vectors = vectors(&call, asked).await?;
@@ -112,10 +107,7 @@ pub async fn embed(
 #[derive(Debug, Deserialize)]
 struct PredictAsked {
     inputs: Classified,
-    #[serde(default)]
-    raw_scores: bool,
-    #[serde(flatten)]
-    common: Common,
+    raw_scores: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -135,7 +127,8 @@ pub async fn predict(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>> {
-    let (call, asked): (Call, PredictAsked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let (asked, common): (PredictAsked, Common) = (fields.read()?, fields.read()?);
     let pair = || {
         Failure::field(
             "inputs",
@@ -152,7 +145,8 @@ pub async fn predict(
             (texts.map_err(|_| pair())?, false)
         }
     };
-    let classes = classify(&call, texts, asked.raw_scores, asked.common.cut()).await?;
+    let raw = asked.raw_scores == Some(true);
+    let classes = classify(&call, texts, raw, common.cut()).await?;
     let as_json = |classes: &Vec<Class>| -> Value {
         let pairs = classes.iter();
         pairs
@@ -165,13 +159,13 @@ pub async fn predict(
     }))
 }
 
-pub async fn info(State(app): State<Shared>) -> Json<Value> {
+pub async fn info(State(app): State<Shared>, headers: HeaderMap) -> Result<Json<Value>> {
+    app.tenants.key(&headers)?;
     let config = &app.config;
-    let kind = match (app.model.head_labels().len(), app.model.logits) {
-        (0, true) => json!({"reranker": {"id2label": {}, "label2id": {}}}),
+    let labels = app.model.head_labels();
+    let kind = match (labels.len(), app.model.logits) {
         (0, false) => json!({"embedding": {"pooling": app.model.pooling()}}),
-        _ => {
-            let labels = app.model.head_labels();
+        (count, _) => {
             let by_id: serde_json::Map<_, _> = labels
                 .iter()
                 .enumerate()
@@ -182,10 +176,12 @@ pub async fn info(State(app): State<Shared>) -> Json<Value> {
                 .enumerate()
                 .map(|(i, label)| (label.clone(), json!(i)))
                 .collect();
-            json!({"classifier": {"id2label": by_id, "label2id": by_label}})
+            // What says how likely a text is ranks, and so does a head of one label.
+            let kind = if count > 1 { "classifier" } else { "reranker" };
+            json!({kind: {"id2label": by_id, "label2id": by_label}})
         }
     };
-    Json(json!({
+    Ok(Json(json!({
         "model_id": config.name,
         "model_sha": null,
         "model_dtype": app.dtype,
@@ -200,5 +196,5 @@ pub async fn info(State(app): State<Shared>) -> Json<Value> {
         "version": prefix::version().unwrap_or(""),
         "sha": null,
         "docker_label": null,
-    }))
+    })))
 }

@@ -53,23 +53,22 @@ impl Tenants {
             let message = "the header \"Authorization\" is not text in UTF-8";
             Failure::new(Kind::Unauthorized, message)
         })?;
-        let key = header
-            .and_then(|value| value.split_once(' '))
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, key)| key.trim().to_string())
-            .filter(|key| !key.is_empty());
-        match (&self.keys, &key) {
-            (Some(keys), Some(key)) if keys.contains(key) => {}
-            (None, _) => {}
-            (Some(_), Some(_)) => {
-                return Err(Failure::new(Kind::Unauthorized, "this key is not known"))
-            }
-            (Some(_), None) => {
-                let message = "a key is needed, as in \"Authorization: Bearer KEY\"";
-                return Err(Failure::new(Kind::Unauthorized, message));
-            }
+        let header = header.map_or("", str::trim);
+        let (scheme, bearer) = header.split_once(' ').unwrap_or((header, ""));
+        let bearer = scheme
+            .eq_ignore_ascii_case("bearer")
+            .then_some(bearer.trim());
+        if let Some(keys) = &self.keys {
+            let message = match bearer {
+                Some(key) if keys.contains(key) => return Ok(Some(key.to_string())),
+                Some(key) if !key.is_empty() => "this key is not known",
+                _ => "a key is needed, as in \"Authorization: Bearer KEY\"",
+            };
+            return Err(Failure::new(Kind::Unauthorized, message));
         }
-        Ok(key)
+        // What another scheme brings tells one caller from another as well as a key does.
+        let key = bearer.unwrap_or(header);
+        Ok((!key.is_empty()).then(|| key.to_string()))
     }
 
     /// The namespace of a key, and of a salt that the request brings besides. `None` stands for the one that requests

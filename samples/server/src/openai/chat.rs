@@ -4,15 +4,15 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
-use std::fmt;
+use serde_json::Value;
 
-use super::writing::{write, Api, Asked};
+use super::writing::{write, Api};
 use crate::app::{Call, Shared};
 use crate::failure::{Failure, Result};
+use crate::fields::Fields;
 
 #[derive(Debug, Deserialize)]
 struct ChatAsked {
@@ -24,33 +24,23 @@ struct ChatAsked {
     documents: Option<Box<RawValue>>,
     add_generation_prompt: Option<Box<RawValue>>,
     continue_final_message: Option<Box<RawValue>>,
-    /// What the library has no way to do.
-    chat_template: Option<Box<RawValue>>,
-    echo: Option<bool>,
-    add_special_tokens: Option<bool>,
-    #[serde(flatten)]
-    asked: Asked,
 }
 
+/// What the library has no way to do.
+const NOT_SERVED: [&str; 3] = ["chat_template", "echo", "add_special_tokens"];
+
 pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response> {
-    let (call, body): (Call, ChatAsked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let body: ChatAsked = fields.read()?;
     if body.messages.is_empty() {
         return Err(Failure::field("messages", "is empty"));
     }
-    for (field, set) in [
-        ("chat_template", body.chat_template.is_some()),
-        ("echo", body.echo == Some(true)),
-        ("add_special_tokens", body.add_special_tokens == Some(true)),
-    ] {
-        if set {
-            return Err(Failure::field(field, "is not served"));
-        }
-    }
+    fields.refuse(&NOT_SERVED)?;
     // Put together as text: templates print tools with their keys in this order.
-    let messages: Vec<Cow<str>> = body
+    let messages: Vec<String> = body
         .messages
         .iter()
-        .map(|message| one_text(message))
+        .map(|message| for_template(message))
         .collect::<Result<_>>()?;
     let mut item = format!("{{\"messages\":[{}]", messages.join(","));
     for (name, value) in [
@@ -65,33 +55,7 @@ pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -
         }
     }
     item.push('}');
-    write(call, Api::Chat, body.asked, vec![item]).await
-}
-
-/// An object's fields in their order.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'a> Deserialize<'a> for Fields<'a> {
-    fn deserialize<D: Deserializer<'a>>(from: D) -> std::result::Result<Self, D::Error> {
-        struct Reader;
-        impl<'a> Visitor<'a> for Reader {
-            type Value = Fields<'a>;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a message is an object")
-            }
-            fn visit_map<A: MapAccess<'a>>(
-                self,
-                mut map: A,
-            ) -> std::result::Result<Fields<'a>, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-        from.deserialize_map(Reader)
-    }
+    write(call, Api::Chat, &fields, vec![item]).await
 }
 
 #[derive(Deserialize)]
@@ -101,41 +65,132 @@ struct Part {
     text: Option<String>,
 }
 
-/// A message whose content is a list of parts, with the texts of these in one: most templates read no parts. What is
-/// no such message is left to the template, and so are its other fields.
-fn one_text(message: &RawValue) -> Result<Cow<'_, str>> {
-    let as_it_is = Ok(Cow::Borrowed(message.get()));
-    let Ok(Fields(fields)) = serde_json::from_str(message.get()) else {
-        return as_it_is;
+/// A message as templates read it: the texts of a list of parts in one, no content of an assistant as an empty one, and
+/// what tools are called with as an object, which OpenAI's clients send as a text. What is no such message is left to
+/// the template, and so are its other fields.
+fn for_template(message: &RawValue) -> Result<String> {
+    let Ok(Fields(fields)) = serde_json::from_str::<Fields<&RawValue>>(message.get()) else {
+        return Ok(message.get().to_string());
     };
-    let content = fields.iter().find(|(name, _)| name == "content");
-    let Some(Ok(parts)) = content
-        .filter(|(_, value)| value.get().starts_with('['))
-        .map(|(_, value)| serde_json::from_str::<Vec<Part>>(value.get()))
-    else {
-        return as_it_is;
+    let is_assistant = fields
+        .iter()
+        .any(|(name, value)| name == "role" && value.get() == "\"assistant\"");
+    let mut changed = Vec::new();
+    for (name, value) in &fields {
+        let value = match name.as_str() {
+            "content" if is_assistant && value.get() == "null" => "\"\"".to_string(),
+            "content" => one_text(value)?,
+            "tool_calls" if is_assistant => calls(value),
+            _ => value.get().to_string(),
+        };
+        changed.push((name.as_str(), value));
+    }
+    if is_assistant && !changed.iter().any(|(name, _)| *name == "content") {
+        changed.push(("content", "\"\"".to_string()));
+    }
+    Ok(object(changed))
+}
+
+fn object<'a>(fields: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let fields: Vec<String> = fields
+        .into_iter()
+        .map(|(name, value)| format!("{}:{value}", Value::from(name)))
+        .collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// Most templates read no parts.
+fn one_text(content: &RawValue) -> Result<String> {
+    let Ok(parts) = serde_json::from_str::<Vec<Part>>(content.get()) else {
+        return Ok(content.get().to_string());
     };
     let mut texts = Vec::new();
     for part in parts {
         match (part.kind.as_str(), part.text) {
             ("text" | "input_text" | "output_text", Some(text)) => texts.push(text),
+            (kind @ ("text" | "input_text" | "output_text"), None) => {
+                let what = format!("have a part of type \"{kind}\" without a text");
+                return Err(Failure::field("messages", what));
+            }
             (kind, _) => {
                 let what = format!("have a part of type \"{kind}\"; only text is served");
                 return Err(Failure::field("messages", what));
             }
         }
     }
-    let text = serde_json::Value::from(texts.join("\n")).to_string();
-    let fields: Vec<String> = fields
-        .iter()
-        .map(|(name, value)| {
-            let value = if name == "content" {
-                &text
-            } else {
-                value.get()
-            };
-            format!("{}:{value}", serde_json::Value::from(name.as_str()))
+    Ok(Value::from(texts.join("\n")).to_string())
+}
+
+fn calls(calls: &RawValue) -> String {
+    let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(calls.get()) else {
+        return calls.get().to_string();
+    };
+    let list: Vec<String> = list
+        .into_iter()
+        .map(|call| {
+            changed(call, "function", |function| {
+                changed(function, "arguments", arguments)
+            })
         })
         .collect();
-    Ok(Cow::Owned(format!("{{{}}}", fields.join(","))))
+    format!("[{}]", list.join(","))
+}
+
+/// An object with another value of one field.
+fn changed(value: &RawValue, field: &str, change: impl Fn(&RawValue) -> String) -> String {
+    let Ok(Fields(fields)) = serde_json::from_str::<Fields<&RawValue>>(value.get()) else {
+        return value.get().to_string();
+    };
+    object(fields.iter().map(|(name, value)| match name == field {
+        true => (name.as_str(), change(value)),
+        false => (name.as_str(), value.get().to_string()),
+    }))
+}
+
+/// The object that a text spells, as it is spelled: templates print its keys in their order. No text stands for one
+/// without keys.
+fn arguments(value: &RawValue) -> String {
+    match serde_json::from_str::<Option<String>>(value.get()) {
+        Ok(text) => match text.unwrap_or_default() {
+            empty if empty.trim().is_empty() => "{}".to_string(),
+            text if serde_json::from_str::<Fields<IgnoredAny>>(&text).is_ok() => text,
+            _ => value.get().to_string(),
+        },
+        Err(_) => value.get().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(message: &str) -> String {
+        let message = RawValue::from_string(message.to_string()).unwrap();
+        for_template(&message).unwrap()
+    }
+
+    #[test]
+    fn what_a_tool_is_called_with_is_an_object() {
+        let message = |arguments: &str, content: &str| {
+            format!(
+                r#"{{"role":"assistant","tool_calls":[{{"id":"1","function":{{"name":"f","arguments":{arguments}}}}}]{content}}}"#
+            )
+        };
+        let empty = r#","content":"""#;
+        for (given, expected) in [
+            (r#""{\"b\": 1, \"a\": [2]}""#, r#"{"b": 1, "a": [2]}"#),
+            (r#"{"b":1}"#, r#"{"b":1}"#),
+            (r#""""#, "{}"),
+            ("null", "{}"),
+            // No object: whatever a template makes of it.
+            (r#""{\"b\":""#, r#""{\"b\":""#),
+            (r#""[1]""#, r#""[1]""#),
+        ] {
+            assert_eq!(read(&message(given, "")), message(expected, empty));
+            let null = message(given, r#","content":null"#);
+            assert_eq!(read(&null), message(expected, empty));
+        }
+        let user = r#"{"role":"user","tool_calls":[{"function":{"arguments":"{}"}}]}"#;
+        assert_eq!(read(user), user);
+    }
 }

@@ -6,18 +6,13 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::writing::{write, Api, Asked};
+use super::writing::{write, Api};
 use crate::app::{Call, Shared};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 #[derive(Debug, Deserialize)]
 struct CompletionAsked {
     prompt: Prompt,
-    #[serde(default)]
-    echo: bool,
-    suffix: Option<String>,
-    #[serde(flatten)]
-    asked: Asked,
 }
 
 #[derive(Debug, Deserialize)]
@@ -31,17 +26,14 @@ enum Prompt {
 }
 
 pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response> {
-    let (call, body): (Call, CompletionAsked) = Call::begin(&app, &headers, body).await?;
-    if body.echo {
-        return Err(Failure::field("echo", "is not served"));
-    }
-    if body.suffix.is_some_and(|suffix| !suffix.is_empty()) {
-        return Err(Failure::field("suffix", "is not served"));
-    }
-    let prompts = match body.prompt {
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let asked: CompletionAsked = fields.read()?;
+    fields.refuse(&["echo", "suffix"])?;
+    fields.refuse_off(&["add_special_tokens"])?;
+    let prompts = match asked.prompt {
         Prompt::One(prompt) => vec![prompt],
         Prompt::Many(prompts) => prompts,
     };
     app.check_count("prompt", prompts.len())?;
-    write(call, Api::Completions, body.asked, prompts).await
+    write(call, Api::Completions, &fields, prompts).await
 }

@@ -22,7 +22,6 @@ struct Asked {
     dimensions: Option<usize>,
     #[serde(default)]
     encoding_format: Encoding,
-    cache_salt: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -39,11 +38,11 @@ pub async fn create(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Json<Value>> {
-    let (mut call, asked): (Call, Asked) = Call::begin(&app, &headers, body).await?;
+    let (call, fields) = Call::begin(&app, &headers, body).await?;
+    let asked: Asked = fields.read()?;
     check_model(&app, asked.model.as_deref())?;
-    if let Some(salt) = &asked.cache_salt {
-        call.salt(salt)?;
-    }
+    fields.refuse(&["truncate_prompt_tokens"])?; // vLLM's, as what follows
+    fields.refuse_off(&["add_special_tokens", "normalize"])?;
     let vectors = embed(
         &call,
         crate::vectors::Asked {

@@ -18,7 +18,7 @@ fn check_model(app: &App, model: Option<&str>) -> Result<()> {
                 app.config.name
             );
             Err(Failure {
-                field: Some("model"),
+                field: Some("model".into()),
                 ..Failure::new(Kind::NotFound, message)
             })
         }

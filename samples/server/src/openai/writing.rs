@@ -10,8 +10,9 @@
 //!
 //! The client that goes away drops the answer, which drops the task, which cancels it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -25,12 +26,13 @@ use serde_json::{json, Value};
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind, Result};
+use crate::fields::Fields;
 use crate::ids;
 
 /// What both APIs let a caller set. What this service cannot do is refused, not passed over.
 #[derive(Debug, Default, Deserialize)]
-pub struct Asked {
-    pub model: Option<String>,
+struct Asked {
+    model: Option<String>,
     max_tokens: Option<usize>,
     max_completion_tokens: Option<usize>,
     temperature: Option<f64>,
@@ -46,16 +48,11 @@ pub struct Asked {
     n: Option<usize>,
     best_of: Option<usize>,
     logprobs: Option<Value>,
-    logit_bias: Option<Value>,
     response_format: Option<Format>,
     tool_choice: Option<Value>,
-    #[serde(default)]
-    stream: bool,
+    modalities: Option<Vec<String>>,
+    stream: Option<bool>,
     stream_options: Option<StreamOptions>,
-    /// vLLM's: requests with another one share nothing with this.
-    cache_salt: Option<String>,
-    #[serde(flatten)]
-    others: BTreeMap<String, Value>,
 }
 
 /// Fields of this API and of vLLM's that would change the answer.
@@ -68,10 +65,10 @@ const NOT_SERVED: [&str; 19] = [
     "guided_grammar",
     "guided_json",
     "guided_regex",
+    "include_stop_str_in_output",
     "length_penalty",
     "logits_processors",
     "min_tokens",
-    "modalities",
     "prompt_logprobs",
     "reasoning_effort",
     "stop_token_ids",
@@ -79,6 +76,13 @@ const NOT_SERVED: [&str; 19] = [
     "top_logprobs",
     "truncate_prompt_tokens",
     "use_beam_search",
+];
+
+/// The same of those that are on unless they are false.
+const NOT_OFF: [&str; 3] = [
+    "parallel_tool_calls",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
 ];
 
 #[derive(Debug, Deserialize)]
@@ -96,8 +100,7 @@ struct Format {
 
 #[derive(Debug, Deserialize)]
 struct StreamOptions {
-    #[serde(default)]
-    include_usage: bool,
+    include_usage: Option<bool>,
 }
 
 /// How an API writes answers.
@@ -161,7 +164,7 @@ impl Api {
 }
 
 impl Asked {
-    fn check(&self) -> Result<()> {
+    fn check(&self, fields: &Fields) -> Result<()> {
         let one = |field, n: Option<usize>| match n {
             None | Some(1) => Ok(()),
             Some(n) => Err(Failure::field(field, format!("is {n}; only 1 is served"))),
@@ -172,26 +175,16 @@ impl Asked {
             false => Ok(()),
             true => Err(Failure::field(field, "is not served")),
         };
-        let wanted = |value: Option<&Value>| {
-            let none = [
-                json!(null),
-                json!(false),
-                json!(0),
-                json!({}),
-                json!([]),
-                json!(""),
-            ];
-            value.is_some_and(|value| !none.contains(value))
-        };
-        let number = |value: &Option<Value>| value.as_ref().is_some_and(Value::is_number);
+        fields.refuse(&["logprobs", "logit_bias"])?;
+        fields.refuse(&NOT_SERVED)?;
+        fields.refuse_off(&NOT_OFF)?;
+        // 0 of them are still those of the chosen tokens.
         none(
             "logprobs",
-            wanted(self.logprobs.as_ref()) || number(&self.logprobs),
+            self.logprobs.as_ref().is_some_and(Value::is_number),
         )?;
-        none("logit_bias", wanted(self.logit_bias.as_ref()))?;
-        for field in NOT_SERVED {
-            none(field, wanted(self.others.get(field)))?;
-        }
+        let others = self.modalities.iter().flatten();
+        none("modalities", others.into_iter().any(|one| one != "text"))?;
         none(
             "presence_penalty",
             self.presence_penalty.unwrap_or(0.0) != 0.0,
@@ -211,19 +204,12 @@ impl Asked {
     }
 
     fn options(&self, call: &Call, api: Api) -> Result<prefix::Options> {
-        let length = match (api, self.max_completion_tokens.or(self.max_tokens)) {
-            (_, Some(0)) => return Err(Failure::field("max_tokens", "is 0, the least is 1")),
-            (_, Some(n)) => n,
-            (Api::Completions, None) => 16,
-            (Api::Chat, None) => call.app.config.chat_tokens,
-        };
-        let mut options = call.options()?.set("max_tokens", length)?;
-        options.put("truncate", "off")?;
+        let mut options = call.options()?.set("truncate", "off")?;
         if let Api::Completions = api {
             // Clients bring prompts with the markup of chats, and other servers read it.
             options.put("recipe", "completion-markup")?;
         }
-        options.put("stream", self.stream)?;
+        options.put("stream", self.stream == Some(true))?;
         // The API's default; the library's is 0.
         options.put("temperature", self.temperature.unwrap_or(1.0))?;
         for (key, value) in [
@@ -256,24 +242,58 @@ impl Asked {
     }
 }
 
+/// The most that can be written behind the longest of these items, at least 1.
+async fn room(
+    call: &Call,
+    api: Api,
+    mut options: prefix::Options,
+    items: Arc<Vec<String>>,
+) -> Result<(prefix::Options, usize)> {
+    let app = call.app.clone();
+    options.put("max_tokens", 1)?;
+    app::blocking(move || {
+        let (engine, tokenizer) = (&app.engine, &app.tokenizer);
+        let mut builder = Task::builder(engine, tokenizer, api.kind(), Some(&options))?;
+        builder.add(&items[..])?;
+        // An item that has no prompt fails when the task runs, and is told then.
+        let lengths = (0..items.len()).filter_map(|item| Some(builder.tokens(item).ok()?.len()));
+        let longest = lengths.max().unwrap_or(0);
+        let left = app.model.max_positions.saturating_sub(longest);
+        Ok((options, left.max(1)))
+    })
+    .await
+}
+
 /// Writes a text for each item: a prompt, or messages as JSON.
-pub async fn write(mut call: Call, api: Api, asked: Asked, items: Vec<String>) -> Result<Response> {
+pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) -> Result<Response> {
+    let asked: Asked = fields.read()?;
     super::check_model(&call.app, asked.model.as_deref())?;
-    asked.check()?;
+    asked.check(fields)?;
     if !call.app.model.logits {
         let message = "the model embeds or classifies; it does not write";
         return Err(Failure::new(Kind::NotServed, message));
     }
-    if let Some(salt) = &asked.cache_salt {
-        call.salt(salt)?;
-    }
-    let options = asked.options(&call, api)?;
+    let (mut options, items) = (asked.options(&call, api)?, Arc::new(items));
+    let length = match asked.max_completion_tokens.or(asked.max_tokens) {
+        Some(0) => return Err(Failure::field("max_tokens", "is 0, the least is 1")),
+        Some(n) => n,
+        None => {
+            let (same, room) = room(&call, api, options, items.clone()).await?;
+            options = same;
+            room.min(match api {
+                Api::Completions => 16,
+                Api::Chat => call.app.config.chat_tokens,
+            })
+        }
+    };
+    options.put("max_tokens", length)?;
+    let streamed = asked.stream == Some(true);
     let name = call.app.config.name.clone();
-    let head = json!({"id": ids::next(api.id()), "object": api.object(asked.stream), "created": ids::now(), "model": name});
-    if !asked.stream {
+    let head = json!({"id": ids::next(api.id()), "object": api.object(streamed), "created": ids::now(), "model": name});
+    if !streamed {
         let task = call
             .run_task(api.kind(), options, move |builder| {
-                builder.add(&items).map(drop)
+                builder.add(&items[..]).map(drop)
             })
             .await?;
         let choices = (0..task.len()).map(|item| {
@@ -288,13 +308,13 @@ pub async fn write(mut call: Call, api: Api, asked: Asked, items: Vec<String>) -
     }
     let task = call
         .start_task(api.kind(), options, move |builder| {
-            builder.add(&items).map(drop)
+            builder.add(&items[..]).map(drop)
         })
         .await?;
     let mut flow = Flow {
         api,
         head,
-        with_usage: asked.stream_options.is_some_and(|o| o.include_usage),
+        with_usage: asked.stream_options.and_then(|o| o.include_usage) == Some(true),
         begun: vec![false; task.len()],
         unfinished: task.len(),
         events: task.event_stream(),

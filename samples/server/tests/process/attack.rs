@@ -93,8 +93,10 @@ fn heads_that_are_wrong() {
         assert_eq!(found, expected, "{}", &head[..head.len().min(80)]);
     }
     // A key that is no text is no key, and not nobody's either.
-    let key = b"GET /v1/models HTTP/1.1\r\nhost: a\r\nauthorization: Bearer \xff\xfe\r\n\r\n";
+    let key = b"GET /health HTTP/1.1\r\nhost: a\r\nauthorization: Bearer \xff\xfe\r\n\r\n";
     assert_eq!(code(&program, key), 200); // needs none
+    let key = b"GET /v1/models HTTP/1.1\r\nhost: a\r\nauthorization: Bearer \xff\xfe\r\n\r\n";
+    assert_eq!(code(&program, key), 401);
     let mut bytes = b"POST /v1/embeddings HTTP/1.1\r\nhost: a\r\nauthorization: Bearer \xff\xfe\r\ncontent-length: 13\r\n\r\n".to_vec();
     bytes.extend(b"{\"input\":\"a\"}");
     assert_eq!(code(&program, &bytes), 401);

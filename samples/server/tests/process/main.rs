@@ -5,3 +5,4 @@ mod attack;
 mod client;
 mod load;
 mod program;
+mod start;

@@ -1,5 +1,4 @@
 //! A service on a port of its own, and a client that says exactly what it is told to.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,9 +28,20 @@ pub fn engine() -> &'static (Engine, Tokenizer) {
     static OPEN: OnceLock<(Engine, Tokenizer)> = OnceLock::new();
     OPEN.get_or_init(|| {
         let options = Options::new().unwrap().set("cache_bytes", "1G").unwrap();
-        let engine = Engine::open_with(model(), &options).unwrap();
-        (engine, Tokenizer::open(model()).unwrap())
+        open(options)
     })
+}
+
+/// An engine that a test has for itself.
+pub fn open(options: Options) -> (Engine, Tokenizer) {
+    let engine = Engine::open_with(model(), &options).unwrap();
+    (engine, Tokenizer::open(model()).unwrap())
+}
+
+/// A file of the tiny models of random numbers; `tools/run_tests models` makes them.
+pub fn golden(name: &str) -> PathBuf {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    PathBuf::from(root).join("build/golden-models").join(name)
 }
 
 pub struct Service {
@@ -40,13 +50,19 @@ pub struct Service {
     thread: Option<JoinHandle<()>>,
 }
 
-/// All services of a test program share the engine; each has a port, limits and numbers of its own.
+/// Services of a test program share this engine; each has a port, limits and numbers of its own.
 pub fn start(change: impl FnOnce(&mut Config)) -> Service {
+    start_with(engine().clone(), change)
+}
+
+pub fn start_with(
+    (engine, tokenizer): (Engine, Tokenizer),
+    change: impl FnOnce(&mut Config),
+) -> Service {
     let mut config = Config::new(model());
     config.name = "small".into();
     config.drain = Duration::from_secs(120);
     change(&mut config);
-    let (engine, tokenizer) = engine().clone();
     let app = App::new(engine, tokenizer, config).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let (tell, address) = std::sync::mpsc::channel();

@@ -1,7 +1,4 @@
-//! The service from outside, with a real model: every path, and what goes wrong.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod support;
+//! Every path, and what goes wrong.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
@@ -9,7 +6,8 @@ use prefix::Options;
 use prefix_server::app::App;
 use prefix_server::config::Config;
 use serde_json::{json, Value};
-use support::{engine, start, Service};
+
+use crate::support::{engine, start, Service};
 
 const QUERY: &str = "How is bread made?";
 const DOCUMENTS: [&str; 3] = [
@@ -47,6 +45,12 @@ fn it_says_what_it_is() {
     let other = service.get("/v1/rerank");
     assert_eq!(other.code, 405);
     assert!(other.headers.contains("allow: post"), "{}", other.headers);
+    for path in ["/health", "/info", "/v1/models"] {
+        let other = service.post(path, &json!({}));
+        assert_eq!(other.code, 405);
+        let allow = "\r\nallow: get,head\r\n";
+        assert!(other.headers.contains(allow), "{}", other.headers);
+    }
     assert_eq!(service.metric("prefix_server_in_flight"), 0.0);
     assert!(service
         .get("/metrics")
@@ -201,7 +205,9 @@ fn it_completes() {
     let chat = "<|im_start|>user\nSay hello.<|im_end|>\n<|im_start|>assistant\n";
     let body = json!({"prompt": chat, "max_tokens": 1});
     let usage = &service.post("/v1/completions", &body).json(200)["usage"];
-    let tokens = tokenizer.encode(chat, prefix::text::Special::Added).unwrap();
+    let tokens = tokenizer
+        .encode(chat, prefix::text::Special::Added)
+        .unwrap();
     assert_eq!(usage["prompt_tokens"], tokens.len());
     let first = whole["choices"][0]["text"].as_str().unwrap();
     let word = first.split_whitespace().nth(1).unwrap();

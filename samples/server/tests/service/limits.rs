@@ -1,0 +1,64 @@
+//! How much is written when the caller does not say.
+
+use prefix::text::Special;
+use prefix::Options;
+use serde_json::{json, Value};
+
+use crate::support::{open, start_with};
+
+const POSITIONS: usize = 64;
+
+fn joined(chunks: &[Value]) -> String {
+    let pieces = chunks
+        .iter()
+        .map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
+    pieces.map(Option::unwrap_or_default).collect()
+}
+
+#[test]
+fn without_a_limit_it_is_what_fits() {
+    let options = Options::new().unwrap().set("cache_bytes", "64M").unwrap();
+    let (engine, tokenizer) = open(options.set("max_positions", POSITIONS).unwrap());
+    let service = start_with((engine.clone(), tokenizer.clone()), |_| {});
+    let messages = json!([{"role": "user", "content": "What is the capital of France?"}]);
+    let mut chat = json!({"messages": messages, "temperature": 0, "ignore_eos": true});
+    let whole = service.post("/v1/chat/completions", &chat).json(200);
+    assert_eq!(whole["usage"]["total_tokens"], POSITIONS);
+    assert_eq!(whole["choices"][0]["finish_reason"], "length");
+    chat["stream"] = json!(true);
+    let chunks = service.post("/v1/chat/completions", &chat).chunks();
+    let text = joined(&chunks);
+    assert_eq!(whole["choices"][0]["message"]["content"], text);
+    // A limit that the caller names is no wish.
+    chat["max_tokens"] = json!(POSITIONS);
+    let refused = service.post("/v1/chat/completions", &chat).json(400);
+    assert_eq!(refused["error"]["code"], "context_length_exceeded");
+    // It is a ceiling.
+    let brief = start_with((engine, tokenizer.clone()), |config| config.chat_tokens = 3);
+    let chat = json!({"messages": messages, "ignore_eos": true});
+    let answer = brief.post("/v1/chat/completions", &chat).json(200);
+    assert_eq!(answer["usage"]["completion_tokens"], 3);
+
+    let prompt = |words: usize| "tree ".repeat(words);
+    let tokens = |words| {
+        let encoded = tokenizer.encode(&prompt(words), Special::Added);
+        encoded.unwrap().len()
+    };
+    let words = (1..POSITIONS).rfind(|&n| tokens(n) < POSITIONS).unwrap();
+    let ask = |prompt: Value| {
+        let body = json!({"prompt": prompt, "ignore_eos": true});
+        service.post("/v1/completions", &body)
+    };
+    for words in [words, words - 5] {
+        let answer = ask(json!(prompt(words))).json(200);
+        assert_eq!(answer["usage"]["total_tokens"], POSITIONS);
+    }
+    let answer = ask(json!(prompt(1))).json(200);
+    assert_eq!(answer["usage"]["completion_tokens"], 16);
+    // Of several the longest decides.
+    let answer = ask(json!([prompt(1), prompt(words)])).json(200);
+    let new = answer["usage"]["completion_tokens"].as_u64().unwrap();
+    assert_eq!(new as usize, 2 * (POSITIONS - tokens(words)));
+    let refused = ask(json!(prompt(POSITIONS + 1))).json(400);
+    assert_eq!(refused["error"]["code"], "context_length_exceeded");
+}

@@ -1,0 +1,10 @@
+//! The service from outside, with a real model: every path, and what goes wrong.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fields;
+mod heads;
+mod limits;
+mod paths;
+mod support;
+mod tenants;
+mod tools;
