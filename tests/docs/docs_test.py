@@ -20,6 +20,10 @@ BUILD = Path(sys.argv.pop(1)).resolve()
 MODEL = BUILD / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 # Whole builds and test runs: what runs this test is one of them.
 LONG = {"make", "make demo", "make test", "make bench", "make eval", "make build", "make golden-check", "make asan", "make tsan"}
+NAME = re.compile(r"\bprefix_[a-z0-9_]+\b")
+# Targets of CMake, files, and the beginning of several names.
+OTHER_NAMES = {"prefix_flags", "prefix_pkgconfig", "prefix_static", "prefix_ctypes", "prefix_h", "prefix_cache", "prefix_calls",
+               "prefix_system", "prefix_batch_add_"}
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md", ROOT / "text" / "README.md",
              ROOT / "include" / "README.md", ROOT / "cli" / "README.md"]
 
@@ -140,6 +144,14 @@ class Documents(unittest.TestCase):
         measured = re.search(r"^In \d+ measurements .*\.$", (ROOT / "docs" / "benchmarks.md").read_text(), re.M)
         self.assertTrue(measured, "docs/benchmarks.md has no such sentence")
         self.assertIn(measured.group(), " ".join((ROOT / "README.md").read_text().split()))
+
+    def test_names_of_the_interface_are_there(self):
+        names = {name for header in (ROOT / "include").glob("*.h") for name in NAME.findall(header.read_text())}
+        names |= set(NAME.findall((ROOT / "docs" / "metrics.md").read_text()))  # which a test compares with what is exported
+        names |= OTHER_NAMES
+        for document in DOCUMENTS:
+            unknown = set(NAME.findall(document.read_text())) - names
+            self.assertFalse(unknown, document)
 
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
