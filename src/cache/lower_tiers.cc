@@ -161,7 +161,7 @@ bool LowerTiers::install(Fetch& f, size_t count) {
     const Node& n = tree_.node(id);
     const int32_t own = std::min(n.length, static_cast<int32_t>(tokens.size()) - n.start);
     for_each_full_page(tree_, n, 0, own, [&](int32_t page, int32_t block) {
-      if (block >= begin) pages_.set_saved(page, true);
+      if (block >= begin) pages_.set_saved(page, saved_now());
     });
     tree_.unlock(id, true);
   } catch (const Error&) {
@@ -253,6 +253,13 @@ void LowerTiers::computed(int64_t rows, int64_t ns) {
 
 // --- saving --------------------------------------------------------------------------------------
 
+// The mark of a page that the tiers are given now. It goes out of date, so that they are given again what
+// is used for long: they do not see what is found in memory, and would let go of that first. A tier
+// that has the page writes nothing.
+uint32_t LowerTiers::saved_now() const {
+  return 1 + static_cast<uint32_t>((limits_.now() - start_) / kSavedFor) % PagePool::kMaxSaved;
+}
+
 void LowerTiers::save(NodeId node, int32_t length) {
   try {
     save_path(node, tree_.whole_until(node, length));
@@ -289,7 +296,7 @@ void LowerTiers::save_path(NodeId node, int32_t length) {
       const Node& n = tree_.node(id);
       for_each_full_page(tree_, n, 0, std::min(n.computed, length - n.start),
                          [&](int32_t page, int32_t block) {
-                           if (!pages_.saved(page)) add(keys_.key(id, block), page, true);
+                           if (!is_saved(page)) add(keys_.key(id, block), page, true);
                          });
       if (n.end() <= length && tree_.has_state(id) && tree_.state_is_kept(id)) save_state(id, add);
     }
@@ -314,7 +321,7 @@ void LowerTiers::save_path(NodeId node, int32_t length) {
     if (!ticket->done()) writing_.push_back(std::move(ticket));
   }
   for (size_t i = 0; i < blobs.size(); ++i)
-    if (marked[i]) pages_.set_saved(pages[i], !refused[i]);
+    if (marked[i]) pages_.set_saved(pages[i], refused[i] ? 0 : saved_now());
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {

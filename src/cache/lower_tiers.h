@@ -43,6 +43,8 @@ struct LowerTier {
   std::unique_ptr<Tier> tier;
 };
 
+inline constexpr std::chrono::minutes kSavedFor{10};  // until a page in use is given to them again
+
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
   size_t write_bytes = size_t{256} << 20;  // of copies on their way down
@@ -152,6 +154,8 @@ class LowerTiers {
   bool begin_pages(Fetch& f);
   void install_state(Fetch& f);
   void install_state(const Fetch& f, NodeId path);
+  uint32_t saved_now() const;
+  bool is_saved(int32_t page) const { return pages_.saved(page) == saved_now(); }
   void save_path(NodeId node, int32_t length);
   void save_state(NodeId node, const AddCopy& add);
 
@@ -163,6 +167,7 @@ class LowerTiers {
   PageKeys& keys_;
   std::chrono::milliseconds timeout_;
   LowerTierLimits limits_;
+  Clock::time_point start_ = limits_.now();
   // Page of a state that is there if a caller asked for it: one more than it has.
   int32_t asked_mark() const { return state_pages_; }
 

@@ -181,7 +181,7 @@ void LowerTiers::install_state(const Fetch& f, NodeId path) {
                             [&](int32_t i) { return f.state[static_cast<size_t>(i)].data.get(); });
   if (node == kNoNode) return;
   if (f.state_asked) tree_.exempt_state(node);
-  for (const int32_t page : tree_.state_pages(node)) pages_.set_saved(page, true);
+  for (const int32_t page : tree_.state_pages(node)) pages_.set_saved(page, saved_now());
 }
 
 // --- saving --------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ void LowerTiers::install_state(const Fetch& f, NodeId path) {
 void LowerTiers::save_state(NodeId node, const AddCopy& add) {
   const Node& n = tree_.node(node);
   const std::vector<int32_t>& pages = tree_.state_pages(node);
-  const auto saved = [&](int32_t page) { return pages_.saved(page); };
+  const auto saved = [&](int32_t page) { return is_saved(page); };
   if (std::all_of(pages.begin(), pages.end(), saved)) return;
   const int32_t full = full_pages(n.end());
   const PageKey parent = full > 0 ? keys_.key(node, full - 1) : keys_.root(tree_.root(n));

@@ -154,9 +154,11 @@ class PagePool {
     return const_cast<PagePool*>(this)->tokens(number);
   }
   bool keyed(int32_t number) const { return page(number).keyed != 0; }
-  bool saved(int32_t number) const { return page(number).saved != 0; }
+  // 0: no tier is known to have it; else a mark, at most kMaxSaved, of when it was given to them.
+  static constexpr uint32_t kMaxSaved = 7;
+  uint32_t saved(int32_t number) const { return page(number).saved; }
   void set_keyed(int32_t number) { page(number).keyed = 1; }
-  void set_saved(int32_t number, bool saved) { page(number).saved = saved ? 1 : 0; }
+  void set_saved(int32_t number, uint32_t mark) { page(number).saved = mark & kMaxSaved; }
   void unmark(int32_t number) { page(number).keyed = page(number).saved = 0; }
 
   static bool same_chunk(int32_t a, int32_t b) { return a / kChunkPages == b / kChunkPages; }
@@ -181,7 +183,7 @@ class PagePool {
     uint32_t next : 26;
     int32_t previous : 27;
     uint32_t keyed : 1;
-    uint32_t saved : 1;
+    uint32_t saved : 3;
     uint32_t slides : 1;
   };
   static_assert(sizeof(Page) == 8);

@@ -121,7 +121,7 @@ void Tree::thin_states(NodeId id, int32_t most) {
 void Tree::exempt_state(NodeId id) {
   State& state = states_.at(id);
   // That it was asked for is saved with it, so it has to be saved again.
-  if (!std::exchange(state.exempt, true)) pages_.set_saved(state.pages.front(), false);
+  if (!std::exchange(state.exempt, true)) pages_.set_saved(state.pages.front(), 0);
 }
 
 int64_t Tree::state_page_count() const {

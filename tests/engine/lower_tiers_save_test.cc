@@ -32,6 +32,23 @@ TEST_F(LowerTiersTest, EveryFullPageIsGivenToEveryTierOnce) {
   }
 }
 
+// A tier sees no use of what is found in memory, and would let go of that first.
+TEST_F(LowerTiersTest, WhatIsUsedForLongIsGivenAgain) {
+  const Tokens tokens = prompt(70), other = prompt(70);
+  for (int turn = 1; turn <= 9; ++turn) {
+    for (int uses = 0; uses < 3; ++uses) {
+      add_and_save(tokens);
+      near->answer();
+      far->answer();
+    }
+    if (turn == 1) add_and_save(other);
+    for (const PageKey& key : keys_of(cache.root, tokens))
+      for (FakeTier* tier : {near, far}) EXPECT_EQ(tier->puts[key], turn);
+    now += kSavedFor;
+  }
+  for (const PageKey& key : keys_of(cache.root, other)) EXPECT_EQ(near->puts[key], 1);
+}
+
 TEST_F(LowerTiersTest, OnlyWhatIsComputedIsGiven) {
   const Tokens tokens = prompt(160);
   const NodeId id = cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {});

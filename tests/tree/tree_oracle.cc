@@ -364,6 +364,8 @@ void CheckedTree::set_limits(int32_t space, int64_t floor, int64_t quota) {
   Space& s = spaces_[static_cast<size_t>(space)];
   s.floor = floor;
   s.quota = quota;
+  repeat_make_room_in(space, 0);
+  all_repeated();
 }
 
 bool CheckedTree::replace_root(size_t root, int32_t space) {
