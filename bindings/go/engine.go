@@ -2,11 +2,9 @@ package prefix
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"prefix.io/prefix/internal/swig"
@@ -18,8 +16,7 @@ type Token = int32
 // Engine is one model with its cache and scheduler.
 type Engine struct {
 	handle
-	hidden   func() int // length of an embedding, 0 when unknown
-	draining atomic.Bool
+	hidden func() int // length of an embedding, 0 when unknown
 }
 
 // Open loads a model: a Hugging Face directory or a .gguf file. When ctx ends first, the load is given up and Open
@@ -244,30 +241,16 @@ func (e *Engine) Stats() (EngineStats, error) {
 }
 
 // Shutdown takes no more requests, waits for those that run, and frees model and cache. When ctx ends first, it
-// cancels what still runs. Later calls on the engine give [ErrMisuse].
+// cancels what still runs. A task hands its requests over little by little: wait for it before. Later calls on the engine give [ErrMisuse].
 func (e *Engine) Shutdown(ctx context.Context) error {
-	timeout := int64(math.MaxInt32)
-	if ctx.Done() != nil {
-		// The library waits for a time, not for a context.
-		e.draining.Store(true)
-		for ctx.Err() == nil && e.State() == Ready {
-			stats, err := e.Stats()
-			if err != nil {
-				return err
-			}
-			if stats.RequestsWaiting+stats.RequestsRunning == 0 {
-				break
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(10 * time.Millisecond):
-			}
-		}
-		timeout = 0
+	shutdown := func(timeout int64) error {
+		return callOn(&e.handle, func(raw uintptr, f *swig.Error) int32 {
+			return swig.Prefix_engine_shutdown(raw, timeout, f)
+		})
 	}
-	return callOn(&e.handle, func(raw uintptr, f *swig.Error) int32 {
-		return swig.Prefix_engine_shutdown(raw, timeout, f)
-	})
+	// The library waits for a time, not for a context: a call that has none ends the wait of the other.
+	defer context.AfterFunc(ctx, func() { _ = shutdown(0) })()
+	return shutdown(math.MaxInt32)
 }
 
 // Run computes a batch and waits for it. When ctx ends first the job is cancelled, and the error is both
@@ -300,9 +283,6 @@ func (e *Engine) Submit(ctx context.Context, batch *Batch) (*Job, error) {
 		return nil, err
 	}
 	defer runtime.KeepAlive(e)
-	if e.draining.Load() {
-		return nil, fmt.Errorf("prefix: the engine is being shut down: %w", ErrMisuse)
-	}
 	return batch.submit(ctx, raw)
 }
 

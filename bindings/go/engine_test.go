@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -281,6 +282,28 @@ func TestShutdown(t *testing.T) {
 	if _, err := engine.Run(background, generations(t, engine, 1)); !errors.Is(err, prefix.ErrMisuse) {
 		t.Error(err)
 	}
+}
+
+// While it waits for what runs, the library lets nobody in.
+func TestShutdownTakesNothingMore(t *testing.T) {
+	engine := open(t)
+	job := must(engine.Submit(background, generations(t, engine, 500)))(t)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- engine.Shutdown(ctx) }()
+	for engine.State() == prefix.Ready {
+		runtime.Gosched()
+	}
+	if _, err := engine.Submit(background, generations(t, engine, 1)); !errors.Is(err, prefix.ErrMisuse) {
+		t.Error(err)
+	}
+	if state := engine.State(); state != prefix.Draining {
+		t.Error(state)
+	}
+	cancel()
+	check(t, <-ended)
+	check(t, job.Wait(background))
 }
 
 func TestNamespacesAndCache(t *testing.T) {
