@@ -93,6 +93,7 @@ void declare_module(const InputFolder& folder, const std::string& kind, const st
         require_object(json);
         if (kind == "Pooling") {
           declared.pooling = pooling_of(json);
+          declared.include_prompt = json_bool(json, "include_prompt", true);
           return;
         }
         const auto token = [&](const char* key) {
@@ -215,6 +216,7 @@ void write_declared(JsonText& json, const Declared& declared) {
   write_list(json, "architectures", declared.architectures);
   json.key("model_type").raw(shown(declared.model_type));
   json.key("pooling").raw(shown(declared.pooling));
+  json.field("include_prompt", declared.include_prompt);
   write_list(json, "modules", declared.modules);
   json.key("prompts").open('{');
   for (const auto& [name, text] : declared.prompts) json.raw(shown(name) + ":" + shown(text));

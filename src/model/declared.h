@@ -29,8 +29,9 @@ struct Declared {
   // "last", "mean", "first", "rank" (a head reads the last token), or the file's own word for
   // another way; empty: it does not say.
   std::string pooling;
-  std::vector<std::string> modules;                          // classes of modules.json, "Pooling"
-  std::vector<std::string> module_paths;                     // the folder of each
+  bool include_prompt = true;             // its pooling reads the tokens of a prompt as well
+  std::vector<std::string> modules;       // classes of modules.json, "Pooling"
+  std::vector<std::string> module_paths;  // the folder of each
   std::vector<std::pair<std::string, std::string>> prompts;  // name, what stands before a text
   std::string default_prompt;                                // the name of one of them
   std::vector<std::string> labels;                           // of a classification head

@@ -208,6 +208,25 @@ TEST(Auto, WhatTheFilesCallForAndIsNotRunIsRefused) {
                                    {"1_Pooling", "sentence_transformers.models.Pooling"}})
                               .dump();
   refused(directory(folder, "dense", dense), {"sentence-transformers", "\"dense\"", "Dense"});
+  for (const char* kind : {"WeightedLayerPooling", "CNN", "Router"}) {
+    auto other = embedder("pooling_mode_mean_tokens");
+    other["modules.json"] =
+        modules({{"", "sentence_transformers.models.Transformer"},
+                 {"1_Other", (std::string("sentence_transformers.models.") + kind).c_str()},
+                 {"1_Pooling", "sentence_transformers.models.Pooling"}})
+            .dump();
+    refused(directory(folder, kind, other), {"sentence-transformers", kind, "not run"});
+  }
+  // The tokens of a prompt are in every mean here.
+  const Json prompts = {{"prompts", {{"query", "search: "}, {"document", ""}}}};
+  auto apart = embedder("pooling_mode_mean_tokens", prompts);
+  Json pooling = Json::parse(apart["1_Pooling/config.json"]);
+  pooling["include_prompt"] = false;
+  apart["1_Pooling/config.json"] = pooling.dump();
+  refused(directory(folder, "apart", apart), {"\"apart\"", "include_prompt"});
+  apart["config_sentence_transformers.json"] = Json{{"prompts", {{"query", ""}}}}.dump();
+  EXPECT_EQ(chosen(engine_at(directory(folder, "none", apart)), "embed").at("recipe"),
+            "sentence-transformers");
   // Named on purpose it is what the caller wants.
   EXPECT_EQ(chosen(engine_at(folder / "dense"), "embed", {{"recipe", "last-token"}}).at("reason"),
             "option recipe names it");

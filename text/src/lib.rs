@@ -1,8 +1,8 @@
 //! The text library of libprefix: tokenizers and chat templates behind `include/prefix_text.h`.
 //!
 //! `ffi` holds the C functions, `engine` calls those of libprefix, and all `unsafe` is in these two;
-//! everything else is safe Rust that knows nothing of C. `load` and `gguf` read files, `text`, `pieces` and `detok` convert between text and tokens,
-//! `chat` renders templates, `tasks` runs ready-made work on an engine of libprefix.
+//! everything else is safe Rust that knows nothing of C. `load` and `gguf` read files, `text`, `renamed`, `pieces` and `detok` convert
+//! between text and tokens, `chat` renders templates, `tasks` runs ready-made work on an engine of libprefix.
 
 mod chat;
 mod detok;
@@ -15,6 +15,7 @@ mod load;
 mod panics;
 mod pieces;
 mod pipeline;
+mod renamed;
 mod roles;
 mod tasks;
 mod text;

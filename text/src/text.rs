@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::load::Source;
 use crate::pieces::Pieces;
 use crate::pipeline::{meter, Tokenizer};
+use crate::renamed::{self, Renamed};
 use crate::roles::{end_tokens, Roles};
 use std::sync::OnceLock;
 use tokenizers::PostProcessorWrapper;
@@ -37,6 +38,8 @@ pub struct Text {
     tokenizer: Tokenizer,
     /// A copy that takes special tokens in the text literally; made at first use.
     literal: OnceLock<Box<Tokenizer>>,
+    /// One that knows them by other names; made at first use.
+    renamed: OnceLock<Box<Renamed>>,
     pieces: Pieces,
     /// Whether offsets leave out the spaces of a token.
     trims_offsets: bool,
@@ -48,6 +51,16 @@ pub struct Text {
     /// Bytes of the longest token, as the vocabulary spells it.
     longest: usize,
     pub templates: Templates,
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() <= MAX_TEXT {
+        return Ok(());
+    }
+    Err(Error::range(format!(
+        "a text of {} bytes; the limit is {MAX_TEXT}",
+        text.len()
+    )))
 }
 
 fn as_tokens(ids: &[u32]) -> Vec<i32> {
@@ -126,6 +139,7 @@ impl Text {
             pieces: Pieces::new(&tokenizer),
             trims_offsets: trims_offsets(&tokenizer),
             literal: OnceLock::new(),
+            renamed: OnceLock::new(),
             kind,
             ends: as_tokens(&ends),
             size,
@@ -157,12 +171,7 @@ impl Text {
     }
 
     fn encoder(&self, text: &str, options: EncodeOptions) -> Result<&Tokenizer> {
-        if text.len() > MAX_TEXT {
-            return Err(Error::range(format!(
-                "a text of {} bytes; the limit is {MAX_TEXT}",
-                text.len()
-            )));
-        }
+        check_length(text)?;
         if !options.literal {
             return Ok(&self.tokenizer);
         }
@@ -171,11 +180,22 @@ impl Text {
         }
         let added = self.tokenizer.get_added_vocabulary().len();
         meter::run(0, || Ok(meter::room(added.saturating_mul(ROOM_ADDED))?))?;
-        Ok(self.literal.get_or_init(|| {
-            let mut copy = self.tokenizer.clone();
-            copy.set_encode_special_tokens(true);
-            Box::new(copy)
-        }))
+        Ok(self
+            .literal
+            .get_or_init(|| Box::new(renamed::literal(&self.tokenizer))))
+    }
+
+    /// Special tokens under names that no text of a caller has.
+    pub fn renamed(&self) -> Result<&Renamed> {
+        if let Some(renamed) = self.renamed.get() {
+            return Ok(renamed);
+        }
+        let added = self.tokenizer.get_added_vocabulary().len();
+        let renamed = meter::run(0, || {
+            meter::room(added.saturating_mul(3 * ROOM_ADDED))?;
+            Renamed::new(&self.tokenizer)
+        })?;
+        Ok(self.renamed.get_or_init(|| Box::new(renamed)))
     }
 
     /// Ids only, which takes less memory and time than with offsets.
@@ -186,15 +206,28 @@ impl Text {
     }
 
     pub fn encode_offsets(&self, text: &str, options: EncodeOptions) -> Result<Encoded> {
-        let tokenizer = self.encoder(text, options)?;
+        self.encode_with(self.encoder(text, options)?, text, options.special)
+    }
+
+    /// A text in which special tokens have the names of `renamed`. They alone are tokens: what the text
+    /// spells otherwise is not. Offsets are into this text.
+    pub fn encode_renamed(&self, text: &str) -> Result<Encoded> {
+        check_length(text)?;
+        let renamed = self.renamed()?;
+        let mut encoded = self.encode_with(renamed.tokenizer(), text, false)?;
+        renamed.give_back(&mut encoded.tokens);
+        Ok(encoded)
+    }
+
+    fn encode_with(&self, tokenizer: &Tokenizer, text: &str, special: bool) -> Result<Encoded> {
         // Where offsets leave out spaces, the crate counts these as one unit each: right for
         // characters, wrong for bytes beyond ASCII.
         let in_characters = self.trims_offsets && !text.is_ascii();
         let encoding = metered(text, || {
             if in_characters {
-                tokenizer.encode_char_offsets(text, options.special)
+                tokenizer.encode_char_offsets(text, special)
             } else {
-                tokenizer.encode(text, options.special)
+                tokenizer.encode(text, special)
             }
         })?;
         let mut offsets = encoding.get_offsets().to_vec();

@@ -5,7 +5,7 @@ mod support;
 
 use serde_json::{json, Value};
 use std::collections::HashMap;
-use support::capi::Tokenizer;
+use support::capi::{Tokenizer, INVALID_ARGUMENT, UNSUPPORTED_MODEL};
 use support::runner::{main as run, need, Skip};
 use support::{file, read, QWEN3, SMOLLM2};
 
@@ -116,6 +116,7 @@ const DIFFERENT: &[&str] = &[
     "{{ s.upper is callable }}",
     "{{ range is callable }}",
     "{% macro m() %}{{ varargs }}{% endmacro %}{{ m(1) }}",
+    "{% macro m() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m() }}",
     "{{ +i }}",
     // Global names and methods without a call are undefined.
     "{{ lipsum is defined }}",
@@ -126,7 +127,6 @@ const DIFFERENT: &[&str] = &[
     "{{ range(3) | tojson }}",
     "{{ {1: 2, true: 3} | tojson }}",
     "{{ list[1.0] }}",
-    "{{ map | attr('b') }}",
     // Jinja takes the else of a loop also when every round ended in continue.
     "{% for a in list %}{% continue %}{% else %}x{% endfor %}",
 ];
@@ -157,6 +157,82 @@ fn expressions() {
     );
 }
 
+/// What a template asks for that this library lacks is no fault of the messages.
+fn dialects() {
+    for (template, says) in [
+        (
+            "{{ 'abc'.split(by='b') }}",
+            "unknown method: \"split\" with an argument \"by\" (line 1)",
+        ),
+        (
+            "{{ 'abc'.split('b', sep='b') }}",
+            "\"split\" with an argument \"sep\"",
+        ),
+        (
+            "{{ 'a'.replace('a', 'b', count=1) }}",
+            "\"replace\" with an argument \"count\"",
+        ),
+        (
+            "{{ messages[0].get('x', default=1) }}",
+            "\"get\" with an argument \"default\"",
+        ),
+        (
+            "{{ strftime_now('%d %Q') }}",
+            "strftime_now does not know \"%Q\" (line 1)",
+        ),
+        (
+            "{% macro m() %}{{ varargs }}{% endmacro %}",
+            "varargs of a macro is not supported",
+        ),
+        (
+            "{% macro m() %}{% if 'a' in kwargs %}{% endif %}{% endmacro %}",
+            "kwargs of a macro is not supported",
+        ),
+    ] {
+        let tokenizer = Tokenizer::with_template(template).unwrap();
+        let error = tokenizer
+            .chat_text(r#"[{"role": "user"}]"#, "")
+            .unwrap_err();
+        assert_eq!(error.code, UNSUPPORTED_MODEL, "{template}");
+        assert!(
+            error.message.contains(says),
+            "{template}: {}",
+            error.message
+        );
+    }
+}
+
+/// JSON has whole numbers of any size. One that would become another number is refused.
+fn whole_numbers() {
+    let tokenizer = Tokenizer::with_template("{{ messages[0].n | tojson }} {{ tools }}").unwrap();
+    let message = |n: &str| format!(r#"[{{"role": "user", "n": {n}}}]"#);
+    let tools = |n: &str| format!(r#"{{"tools": [{{"n": {n}}}]}}"#);
+    for (n, written) in [
+        ("18446744073709551615", "18446744073709551615"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("1e22", "1e+22"),
+        ("\"12345678901234567890123\"", "\"12345678901234567890123\""),
+    ] {
+        let text = tokenizer.chat_text(&message(n), "").unwrap();
+        assert_eq!(text, format!("{written} None"));
+    }
+    for n in [
+        "18446744073709551616",
+        "-9223372036854775809",
+        "12345678901234567890123",
+    ] {
+        for (what, messages, options) in [
+            ("messages", message(n), String::new()),
+            ("options", message("1"), tools(n)),
+        ] {
+            let error = tokenizer.chat_text(&messages, &options).unwrap_err();
+            assert_eq!(error.code, INVALID_ARGUMENT);
+            let says = format!("{what} has the whole number \"{n}\"");
+            assert!(error.message.contains(&says), "{}", error.message);
+        }
+    }
+}
+
 const OWN: [&str; 9] = [
     "plain",
     "headers",
@@ -180,6 +256,8 @@ fn main() {
             every_template_is_compared,
         ),
         ("expressions", nothing, expressions),
+        ("dialects", nothing, dialects),
+        ("whole_numbers", nothing, whole_numbers),
         ("plain_template", nothing, || own("plain")),
         ("headers_template", nothing, || own("headers")),
         ("strict_template", nothing, || own("strict")),

@@ -3,7 +3,7 @@
 //! do more than the budget has.
 
 use super::arguments::Arguments;
-use super::meter::{copied, text_of, weigh};
+use super::meter::{copied, is_a, text_of, weigh};
 use super::python::{self, Side};
 use super::{budget, filters, json};
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
@@ -184,6 +184,15 @@ fn length(value: &Value) -> Result<usize, Error> {
             .len()
             .ok_or_else(|| invalid(format!("{} has no length", value.kind()))),
     }
+}
+
+/// `attr(name)`: the attributes of objects. The keys of a map are none; a namespace and a loop are no
+/// maps, though the engine says so.
+fn attr(value: &Value, name: &str) -> Result<Value, Error> {
+    if value.kind() == ValueKind::Map && !is_a(value, "Namespace") && !is_a(value, "Loop") {
+        return Ok(Value::UNDEFINED);
+    }
+    minijinja::filters::attr(value, &Value::from(name))
 }
 
 fn first(value: &Value) -> Result<Value, Error> {
@@ -403,6 +412,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("d", default);
     env.add_filter("length", length);
     env.add_filter("count", length);
+    env.add_filter("attr", attr);
     env.add_filter("first", first);
     env.add_filter("sum", sum);
     env.add_filter("wordcount", wordcount);

@@ -1,7 +1,8 @@
 //! The template engine, set up as transformers sets up Jinja, and metered.
 
 use super::budget::Allowance;
-use super::{budget, builtins, clock::DateTime, filters, meter, python, rewrite};
+use super::clock::{DateTime, LONGEST_DIRECTIVE};
+use super::{budget, builtins, filters, meter, python, rewrite};
 use minijinja::machinery::{self, CodeGenerator, Instructions};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
@@ -50,10 +51,10 @@ pub fn environment(now: Option<DateTime>, fuel: u64) -> Result<Environment<'stat
         ))
     });
     env.add_function("strftime_now", move |format: &str| {
-        budget::text(format.len())?;
+        budget::text(format.len() + format.matches('%').count() * LONGEST_DIRECTIVE)?;
         now.unwrap_or_else(DateTime::now)
             .strftime(format)
-            .map_err(|e| Error::new(ErrorKind::InvalidOperation, e.message))
+            .map_err(|e| Error::new(ErrorKind::UnknownFunction, e.message))
     });
     Ok(env)
 }

@@ -174,6 +174,31 @@ pub fn format(format: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<String,
     printf(format, &[Value::from_pairs(named)])
 }
 
+/// A method that looks at `text[start:end]` only.
+fn in_part(
+    state: &mut State,
+    text: &str,
+    name: &str,
+    what: &Value,
+    bounds: &[Value],
+) -> Result<Value, Error> {
+    budget::text(text.len())?;
+    let Some((part, before)) = python::part(text, bounds)? else {
+        return match name {
+            "find" | "rfind" => Ok(Value::from(-1)),
+            "count" => Ok(Value::from(0)),
+            "startswith" | "endswith" => Ok(Value::from(false)),
+            _ => Err(python::not_found()),
+        };
+    };
+    let found = method(state, &Value::from(part), name, std::slice::from_ref(what))?;
+    if !matches!(name, "find" | "rfind" | "index" | "rindex") {
+        return Ok(found);
+    }
+    let at = i64::try_from(found)?;
+    Ok(Value::from(if at < 0 { at } else { at + before }))
+}
+
 /// Methods of Python's types on values of templates.
 pub fn method(
     state: &mut State,
@@ -185,8 +210,20 @@ pub fn method(
     for arg in args {
         scan(arg)?;
     }
+    let named;
+    let args = match (value.as_str(), name) {
+        (Some(_), "format") => args, // has names of its own
+        _ => {
+            named = python::by_position(name, args)?;
+            &*named
+        }
+    };
     if let Some(text) = value.as_str() {
         match (name, args) {
+            (
+                "find" | "rfind" | "index" | "rindex" | "count" | "startswith" | "endswith",
+                [what, bounds @ ..],
+            ) if !bounds.is_empty() => return in_part(state, text, name, what, bounds),
             ("replace", [old, new, ..]) => {
                 if let (Some(old), Some(new)) = (old.as_str(), new.as_str()) {
                     charge_replace(text, old, new)?;

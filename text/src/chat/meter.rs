@@ -153,6 +153,13 @@ pub fn keep(value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
+/// Whether it is an object of the engine of this kind.
+pub fn is_a(value: &Value, kind: &str) -> bool {
+    value
+        .as_object()
+        .is_some_and(|o| o.type_name().rsplit("::").next() == Some(kind))
+}
+
 fn walk(value: &Value, level: usize) -> Result<(), Error> {
     budget::depth(level)?;
     budget::spend(VISIT)?;
@@ -164,10 +171,7 @@ fn walk(value: &Value, level: usize) -> Result<(), Error> {
             }
         }
         ValueKind::Map => {
-            let namespace = value
-                .as_object()
-                .is_some_and(|o| o.type_name().ends_with("Namespace"));
-            if namespace {
+            if is_a(value, "Namespace") {
                 return Err(Error::new(
                     ErrorKind::InvalidOperation,
                     "a namespace cannot be put into another value",

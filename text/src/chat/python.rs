@@ -3,8 +3,10 @@
 
 use super::budget;
 use super::meter::text_of;
-use minijinja::value::{Tuple, ValueKind};
+use crate::error::quote;
+use minijinja::value::{Kwargs, Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
+use std::borrow::Cow;
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -265,13 +267,17 @@ fn position(text: &str, at: Option<usize>) -> Option<i64> {
 }
 
 fn argument(args: &[Value], n: usize) -> Option<&Value> {
-    args.get(n).filter(|v| !v.is_undefined() && !v.is_kwargs())
+    args.get(n).filter(|v| !v.is_undefined())
 }
 
 fn string(value: &Value) -> Result<&str, Error> {
     value
         .as_str()
         .ok_or_else(|| invalid(format!("{} is not a text", value.kind())))
+}
+
+pub fn not_found() -> Error {
+    invalid("substring not found")
 }
 
 fn needed(args: &[Value], n: usize) -> Result<&Value, Error> {
@@ -293,11 +299,71 @@ fn width(args: &[Value]) -> Result<(i64, char), Error> {
     Ok((width, fill))
 }
 
+/// The parameters of a method that Python takes by name too, in their order.
+fn parameters(method: &str) -> &'static [&'static str] {
+    match method {
+        "split" | "rsplit" => &["sep", "maxsplit"],
+        "splitlines" => &["keepends"],
+        "expandtabs" => &["tabsize"],
+        _ => &[],
+    }
+}
+
+/// The arguments of a method with those by name at their positions.
+pub fn by_position<'a>(method: &str, args: &'a [Value]) -> Result<Cow<'a, [Value]>, Error> {
+    let Some((last, positions)) = args.split_last().filter(|(last, _)| last.is_kwargs()) else {
+        return Ok(args.into());
+    };
+    let named = Kwargs::try_from(last.clone())?;
+    let mut all = positions.to_vec();
+    for name in named.args() {
+        let at = parameters(method).iter().position(|p| *p == name);
+        let at = at.filter(|at| *at >= positions.len()).ok_or_else(|| {
+            // The template is in a dialect that is not known here; the messages are not at fault.
+            Error::new(
+                ErrorKind::UnknownMethod,
+                format!("{} with an argument {}", quote(method), quote(name)),
+            )
+        })?;
+        if all.len() <= at {
+            all.resize(at + 1, Value::UNDEFINED);
+        }
+        all[at] = named.get(name)?;
+    }
+    Ok(all.into())
+}
+
+/// `text[start:end]` for a method that looks at that part only, and the number of characters before
+/// it; None where the part would end before it begins.
+pub fn part<'a>(text: &'a str, bounds: &[Value]) -> Result<Option<(&'a str, i64)>, Error> {
+    if bounds.len() > 2 {
+        return Err(Error::from(ErrorKind::TooManyArguments));
+    }
+    let count = text.chars().count() as i64;
+    let bound = |n: usize, otherwise: i64| {
+        let Some(given) = argument(bounds, n).filter(|v| !v.is_none()) else {
+            return Ok(otherwise);
+        };
+        let at = i64::try_from(given.clone())?;
+        Ok::<_, Error>(if at < 0 {
+            at.saturating_add(count).max(0)
+        } else {
+            at
+        })
+    };
+    let (start, end) = (bound(0, 0)?, bound(1, count)?.min(count));
+    if start > end {
+        return Ok(None);
+    }
+    let byte = |n: i64| {
+        let at = text.char_indices().nth(n as usize);
+        at.map_or(text.len(), |(at, _)| at)
+    };
+    Ok(Some((&text[byte(start)..byte(end)], start)))
+}
+
 /// Methods of texts that the engine lacks or has otherwise; None for the others.
 pub fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Error>> {
-    if args.iter().any(Value::is_kwargs) {
-        return None;
-    }
     let chars = || {
         argument(args, 0)
             .filter(|v| !v.is_none())
@@ -309,12 +375,11 @@ pub fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Er
         let (width, fill) = width(args)?;
         pad(text, width, fill, side).map(Value::from)
     };
-    // A search from a given place is not supported; the engine's own methods say so.
     let place = |find: fn(&str, &str) -> Option<usize>| {
         let what = string(needed(args, 0)?)?;
         position(text, find(text, what))
             .map(Value::from)
-            .ok_or_else(|| invalid("substring not found"))
+            .ok_or_else(not_found)
     };
     Some(match name {
         "strip" => stripped(Side::Both),

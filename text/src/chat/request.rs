@@ -43,7 +43,7 @@ fn parse(text: &str, what: &str) -> Result<Value> {
         )));
     }
     crate::pipeline::room_for(text, what)?;
-    crate::json::parse(text).map_err(|e| Error::argument(format!("{what} is not JSON: {e}")))
+    crate::json::parse_exact(text, what)
 }
 
 fn boolean(key: &str, value: &Value) -> Result<bool> {

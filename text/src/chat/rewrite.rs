@@ -36,11 +36,21 @@ pub const REMAINDER: &str = ":remainder";
 const MOST_NESTED: usize = 250;
 
 pub fn template<'a>(root: &Stmt<'a>) -> Result<Stmt<'a>, Error> {
-    Copier { depth: 0 }.stmt(root)
+    let mut copier = Copier {
+        depth: 0,
+        catch_alls: Vec::new(),
+    };
+    copier.stmt(root)
 }
+
+/// What Jinja puts the arguments of a macro into that no parameter takes. The engine does not, so that
+/// they would be empty.
+const CATCH_ALLS: [&str; 2] = ["varargs", "kwargs"];
 
 struct Copier {
     depth: usize,
+    /// Inside a macro: those of CATCH_ALLS that it has not given a meaning of its own.
+    catch_alls: Vec<&'static str>,
 }
 
 fn call<'a>(name: &'static str, args: Vec<Expr<'a>>, span: Span) -> Expr<'a> {
@@ -134,6 +144,10 @@ impl Copier {
                     },
                     span,
                 )),
+                Expr::Var(n) => {
+                    this.catch_alls.retain(|name| *name != n.id);
+                    Expr::Var(Spanned::new(Var { id: n.id }, span))
+                }
                 other => this.expr(other)?,
             })
         })
@@ -265,12 +279,16 @@ impl Copier {
     }
 
     fn macro_<'a>(&mut self, m: &Macro<'a>) -> Copy<Macro<'a>> {
-        Ok(Macro {
+        let defaults = self.exprs(&m.defaults)?;
+        let outside = std::mem::replace(&mut self.catch_alls, CATCH_ALLS.to_vec());
+        let copy = Macro {
             name: m.name,
             args: m.args.iter().map(|a| self.target(a)).collect::<Copy<_>>()?,
-            defaults: self.exprs(&m.defaults)?,
+            defaults,
             body: self.body(&m.body)?,
-        })
+        };
+        self.catch_alls = outside;
+        Ok(copy)
     }
 
     fn args<'a>(&mut self, list: &[CallArg<'a>]) -> Copy<Vec<CallArg<'a>>> {
@@ -300,6 +318,12 @@ impl Copier {
     fn expr_inner<'a>(&mut self, e: &Expr<'a>) -> Copy<Expr<'a>> {
         let span = e.span();
         Ok(match e {
+            Expr::Var(n) if self.catch_alls.contains(&n.id) => {
+                return Err(Error::new(
+                    ErrorKind::SyntaxError,
+                    format!("{} of a macro is not supported", n.id),
+                ));
+            }
             Expr::Var(n) => Expr::Var(Spanned::new(Var { id: n.id }, span)),
             Expr::Const(n) => Expr::Const(Spanned::new(
                 Const {

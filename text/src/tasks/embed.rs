@@ -48,6 +48,17 @@ impl Method for Embed {
                 message + "; last, mean and first are run",
             ));
         }
+        if model.pools_without_prompt && model.pooling != "last" {
+            let message = "its pooling leaves prompts out (include_prompt is false in its files), \
+                           which is not run";
+            return Err(Error::unsupported(message));
+        }
+        if let Some(module) = &model.other_module {
+            return Err(Error::unsupported(format!(
+                "its files have a module {} that is not run",
+                quote(module)
+            )));
+        }
         if model.has_other_dense {
             let message = "its files have a module Dense that is not run: one elsewhere than \
                            right behind the pooling";

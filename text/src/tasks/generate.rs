@@ -103,9 +103,7 @@ fn messages(context: &Context, given: &str) -> Result<Built> {
     let mut options = Map::new();
     let mut messages = given.to_string();
     if given.trim_start().starts_with('{') {
-        let value: Value = crate::json::parse(given)
-            .map_err(|e| Error::argument(format!("messages is not JSON: {e}")))?;
-        if let Value::Object(object) = value {
+        if let Value::Object(object) = crate::json::parse_exact(given, "messages")? {
             options = object;
         }
         let own = options

@@ -29,6 +29,17 @@ pub const FACTS: &[&str] = &[
     "no",
 ];
 
+/// Classes of modules.json that make a text a vector as the engine does, or that recipes read.
+const MODULES: &[&str] = &[
+    "Transformer",
+    "Pooling",
+    "Dense",
+    "Dropout",
+    "Normalize",
+    "LogitScore",
+    "CausalScoreHead",
+];
+
 /// Facts and patterns of which all must hold.
 pub type Line = Vec<(String, String)>;
 
@@ -50,6 +61,10 @@ pub struct Model {
     pub has_dense_of_tokens: bool,
     /// Whether its files have Dense layers that are not run: elsewhere than right behind the pooling.
     pub has_other_dense: bool,
+    /// Whether its pooling leaves out what stands before a text.
+    pub pools_without_prompt: bool,
+    /// One of its modules that is not run.
+    pub other_module: Option<String>,
     /// Whether it gives logits of what follows a text.
     pub has_logits: bool,
     /// Whether its tokens see those behind them.
@@ -95,6 +110,8 @@ impl Model {
             .flatten()
             .filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_string())))
             .collect();
+        let has_prompt = prompts.values().any(|prompt| !prompt.is_empty());
+        let pools_without_prompt = has_prompt && declared["include_prompt"] == false;
         let head = number("labels");
         let mut labels = texts(&declared["labels"]);
         // As transformers calls those without a name.
@@ -138,6 +155,11 @@ impl Model {
                 width => width,
             },
             has_dense_of_tokens: model["dense_of_tokens"].as_bool().unwrap_or(false),
+            pools_without_prompt,
+            other_module: modules
+                .iter()
+                .find(|m| !MODULES.contains(&m.as_str()))
+                .cloned(),
             has_other_dense: modules.iter().filter(|m| *m == "Dense").count()
                 > number("dense_layers"),
             has_logits: model["logits"].as_bool().unwrap_or(true),

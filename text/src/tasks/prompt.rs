@@ -7,8 +7,8 @@
 //!                                          cut, when the prompt is too long
 //! ```
 //!
-//! Pieces are encoded on their own, so that what is around a text never changes its tokens. What is
-//! cut are tokens of one field, so what follows it always survives.
+//! Pieces are encoded on their own, so that what is around a text never changes its tokens, and
+//! what a text spells never those around it. What is cut are tokens of one field, so what follows it always survives.
 
 use super::recipe::{Field, Part, Piece, Prompt, Recipe, Special};
 use super::recipe_file::parse_piece;
@@ -17,7 +17,6 @@ use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
 use serde_json::{json, Map, Value};
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,10 +70,27 @@ pub struct Built {
     pub was_cut: bool,
 }
 
-/// A special token of the vocabulary.
-struct Mark {
+/// The text of a piece, and where in it the fields are.
+struct Whole {
     text: String,
-    id: i32,
+    given: Vec<(Field, Range<usize>)>,
+}
+
+impl Whole {
+    fn of<'a>(piece: &'a Piece, fields: &Fields, fixed: impl Fn(&'a str) -> Cow<'a, str>) -> Whole {
+        let (mut text, mut given) = (String::new(), Vec::new());
+        for part in piece {
+            match part {
+                Part::Fixed(own) => text.push_str(&fixed(own)),
+                Part::Field(field) => {
+                    let begin = text.len();
+                    text.push_str(&fields.get(*field));
+                    given.push((*field, begin..text.len()));
+                }
+            }
+        }
+        Whole { text, given }
+    }
 }
 
 /// One piece as tokens; `cut`: those that may go.
@@ -90,7 +106,8 @@ pub struct Prompts {
     cut: Option<Field>,
     front: Vec<i32>,
     back: Vec<i32>,
-    marks: Vec<Mark>,
+    /// The special tokens of the vocabulary.
+    specials: Vec<String>,
     markup: bool,
     /// The last text of each piece with its tokens: items in a row often share most pieces.
     last: Vec<Option<(String, Tokens)>>,
@@ -120,7 +137,7 @@ impl Prompts {
             cut: recipe.cut,
             front,
             back,
-            marks: marks(text),
+            specials: specials(text),
             markup: recipe.markup,
         })
     }
@@ -177,88 +194,53 @@ impl Prompts {
     }
 
     fn piece(&mut self, index: usize, fields: &Fields) -> Result<Tokens> {
-        let mut text = String::new();
-        let mut given = Vec::new();
-        for part in &self.pieces[index] {
-            match part {
-                Part::Fixed(fixed) => text.push_str(fixed),
-                Part::Field(field) => {
-                    let begin = text.len();
-                    text.push_str(&fields.get(*field));
-                    given.push((begin..text.len(), Some(*field) == self.cut));
-                }
-            }
-        }
+        let piece = &self.pieces[index];
+        let whole = Whole::of(piece, fields, Cow::from);
         if let Some((last, tokens)) = &self.last[index] {
-            if *last == text {
+            if *last == whole.text {
                 return Ok(tokens.clone());
             }
         }
-        let encoded = self.encode(&text, &given)?;
+        let (encoded, given) = self.encode(piece, fields, &whole)?;
         let cut = given
             .iter()
-            .find(|(_, cut)| *cut)
-            .map_or(0..0, |(bytes, _)| inside(&encoded.offsets, bytes));
+            .find(|(field, _)| Some(*field) == self.cut)
+            .map_or(0..0, |(_, bytes)| inside(&encoded.offsets, bytes));
         let tokens = Tokens {
             tokens: encoded.tokens,
             cut,
         };
-        self.last[index] = Some((text, tokens.clone()));
+        self.last[index] = Some((whole.text, tokens.clone()));
         Ok(tokens)
     }
 
     /// Special tokens of the recipe are special tokens; what a caller's text spells, or finishes
     /// spelling, is one only where the recipe has markup.
-    fn encode(&self, text: &str, given: &[(Range<usize>, bool)]) -> Result<Encoded> {
-        if self.markup {
-            return self.text.encode_offsets(text, EncodeOptions::default());
+    fn encode(
+        &self,
+        piece: &Piece,
+        fields: &Fields,
+        whole: &Whole,
+    ) -> Result<(Encoded, Vec<(Field, Range<usize>)>)> {
+        if self.markup || !self.spells_special(whole) {
+            let options = EncodeOptions::default();
+            let encoded = self.text.encode_offsets(&whole.text, options)?;
+            return Ok((encoded, whole.given.clone()));
         }
-        let mut found: Vec<(usize, &Mark)> = Vec::new();
-        for mark in &self.marks {
-            found.extend(text.match_indices(&mark.text).map(|(at, _)| (at, mark)));
-        }
-        let is_own = |at: usize, mark: &Mark| {
-            let end = at + mark.text.len();
-            given
-                .iter()
-                .all(|(bytes, _)| bytes.end <= at || end <= bytes.start)
-        };
-        if found.iter().all(|(at, mark)| is_own(*at, mark)) {
-            return self.text.encode_offsets(text, EncodeOptions::default());
-        }
-
-        found.retain(|(at, mark)| is_own(*at, mark));
-        found.sort_by_key(|(at, mark)| (*at, Reverse(mark.text.len())));
-        let mut encoded = Encoded {
-            tokens: Vec::new(),
-            offsets: Vec::new(),
-        };
-        let mut begin = 0;
-        for (at, mark) in found {
-            if at < begin {
-                continue; // inside a longer one
-            }
-            self.literal(text, begin..at, &mut encoded)?;
-            begin = at + mark.text.len();
-            encoded.tokens.push(mark.id);
-            encoded.offsets.push((at, begin));
-        }
-        self.literal(text, begin..text.len(), &mut encoded)?;
-        Ok(encoded)
+        let renamed = self.text.renamed()?;
+        let whole = Whole::of(piece, fields, |own| renamed.rename(own).into());
+        Ok((self.text.encode_renamed(&whole.text)?, whole.given))
     }
 
-    /// Appends the tokens of a part of a text in which nothing is a special token.
-    fn literal(&self, text: &str, bytes: Range<usize>, to: &mut Encoded) -> Result<()> {
-        let options = EncodeOptions {
-            special: false,
-            literal: true,
-        };
-        let begin = bytes.start;
-        let part = self.text.encode_offsets(&text[bytes], options)?;
-        to.tokens.extend(part.tokens);
-        to.offsets
-            .extend(part.offsets.iter().map(|(b, e)| (b + begin, e + begin)));
-        Ok(())
+    /// Whether some of a special token is of a caller's text.
+    fn spells_special(&self, whole: &Whole) -> bool {
+        self.specials.iter().any(|special| {
+            whole.text.match_indices(special).any(|(at, _)| {
+                let end = at + special.len();
+                let apart = |bytes: &Range<usize>| bytes.end <= at || end <= bytes.start;
+                !whole.given.iter().all(|(_, bytes)| apart(bytes))
+            })
+        })
     }
 
     /// The tokens of a target or a label, which follows the prompt.
@@ -311,15 +293,12 @@ fn around(text: &Text) -> Result<(Vec<i32>, Vec<i32>)> {
     Ok((whole[..at].to_vec(), whole[at + bare.len()..].to_vec()))
 }
 
-fn marks(text: &Text) -> Vec<Mark> {
+fn specials(text: &Text) -> Vec<String> {
     text.tokenizer()
         .get_added_tokens_decoder()
-        .into_iter()
-        .filter(|(_, token)| token.special && !token.content.is_empty())
-        .map(|(id, token)| Mark {
-            text: token.content,
-            id: id as i32,
-        })
+        .into_values()
+        .filter(|token| token.special && !token.content.is_empty())
+        .map(|token| token.content)
         .collect()
 }
 
@@ -473,6 +452,113 @@ mod tests {
             let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
             let built = prompts.build(&fields, 9, Truncate::Off).unwrap();
             assert_eq!(built.tokens, wanted, "{markup}");
+        }
+    }
+
+    const CHARACTERS: [&str; 9] = ["?", "a", "u", "e", " ", "\n", "\u{2581}", "<", ">"];
+    const LITERALLY: [i32; 5] = [1, 7, 3, 8, 1]; // a<e>a
+
+    /// A tokenizer of single characters, and the special tokens <u> and <e>.
+    fn characters(parts: Value, mark: Value) -> Arc<Text> {
+        let vocab: Map<String, Value> = CHARACTERS
+            .map(String::from)
+            .into_iter()
+            .zip((0..).map(Value::from))
+            .collect();
+        let special = |id: usize, content: &str| {
+            let mut token = json!({"id": id, "content": content, "special": true, "single_word": false,
+                "lstrip": false, "rstrip": false, "normalized": false});
+            token
+                .as_object_mut()
+                .unwrap()
+                .extend(mark.as_object().unwrap().clone());
+            token
+        };
+        let mut tokenizer = json!({
+            "model": {"type": "WordLevel", "unk_token": "?", "vocab": vocab},
+            "pre_tokenizer": each_character(),
+            "added_tokens": [special(9, "<u>"), special(10, "<e>")],
+        });
+        tokenizer
+            .as_object_mut()
+            .unwrap()
+            .extend(parts.as_object().unwrap().clone());
+        Arc::new(Text::new(from_texts(&tokenizer.to_string(), None).unwrap()).unwrap())
+    }
+
+    fn each_character() -> Value {
+        json!({"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false})
+    }
+
+    fn prompt(text: &Arc<Text>, piece: &str, document: &str, limit: usize) -> Vec<i32> {
+        let recipe =
+            json!({"task": "embed", "method": "embedding", "prompt": [piece], "cut": "text"});
+        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let fields = Fields {
+            document,
+            ..Fields::default()
+        };
+        let mut prompts = Prompts::new(text, &recipe, &recipe.prompts["default"]).unwrap();
+        prompts
+            .build(&fields, limit, Truncate::Right)
+            .unwrap()
+            .tokens
+    }
+
+    #[test]
+    fn what_a_text_spells_changes_nothing_around_it() {
+        let metaspace = |scheme: &str| {
+            let step = json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": scheme, "split": false});
+            json!({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [step, each_character()]}})
+        };
+        let bert = json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": true,
+            "lowercase": true});
+        let llama = json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u{2581}"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"}]});
+        for (parts, mark) in [
+            (json!({}), json!({})),
+            (json!({}), json!({"rstrip": true})),
+            (json!({}), json!({"lstrip": true})),
+            (json!({}), json!({"lstrip": true, "rstrip": true})),
+            (metaspace("first"), json!({})),
+            (metaspace("first"), json!({"rstrip": true})),
+            (metaspace("always"), json!({})),
+            (metaspace("never"), json!({})),
+            (json!({"normalizer": llama}), json!({})),
+            (json!({"normalizer": bert}), json!({})),
+            (json!({"normalizer": bert}), json!({"normalized": true})),
+        ] {
+            let text = characters(parts.clone(), mark.clone());
+            for piece in [
+                "<u>\na {text} <e> a\n<e>\n",
+                "a{text}<e>a",
+                "{text}<e> <u> a",
+                "<u>{text}",
+            ] {
+                let mut wanted = prompt(&text, piece, "u", 99);
+                let at = wanted.iter().position(|t| *t == 2).unwrap();
+                wanted.splice(at..at + 1, LITERALLY);
+                let found = prompt(&text, piece, "a<e>a", 99);
+                assert_eq!(found, wanted, "{piece:?} {parts} {mark}");
+            }
+        }
+    }
+
+    /// The normalizer writes "▁<e>" for <e> alone.
+    #[test]
+    fn a_special_token_that_a_normalizer_changes_stays_one() {
+        let prepend = json!({"normalizer": {"type": "Prepend", "prepend": "\u{2581}"}});
+        let text = characters(prepend, json!({"normalized": true}));
+        let wanted = [&[9, 6], &LITERALLY[..], &[10, 6, 1]].concat();
+        assert_eq!(prompt(&text, "<u>{text}<e>a", "a<e>a", 99), wanted);
+    }
+
+    #[test]
+    fn a_text_that_spells_special_tokens_is_cut_as_any_other() {
+        let text = characters(json!({}), json!({"rstrip": true}));
+        for (limit, kept) in [(9, 5), (7, 3), (4, 0)] {
+            let wanted = [&[9, 1], &LITERALLY[..kept], &[10, 1]].concat();
+            assert_eq!(prompt(&text, "<u> a{text}<e> a", "a<e>a", limit), wanted);
         }
     }
 

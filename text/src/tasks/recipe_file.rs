@@ -416,7 +416,10 @@ impl ListPrompt {
         if let Some(key) = object.keys().find(|k| !LIST_KEYS.contains(&k.as_str())) {
             return Err(Error::format(format!("list has no field {}", quote(key))));
         }
-        if ["special", "markup", "cut"].iter().any(|key| reader.object.contains_key(*key)) {
+        if ["special", "markup", "cut"]
+            .iter()
+            .any(|key| reader.object.contains_key(*key))
+        {
             return Err(Error::format(
                 "a prompt for lists takes none of special, markup and cut; list says how documents are cut",
             ));

@@ -98,16 +98,21 @@ pub fn until(timeout_ms: i64) -> Option<Instant> {
     Instant::now().checked_add(Duration::from_millis(ms))
 }
 
+/// How an item with an error ends, as a request of the engine does: whatever was not cancelled has
+/// failed, a deadline too.
+pub fn finish_of(error: Code) -> i32 {
+    match error {
+        Code::Cancelled => PREFIX_FINISH_CANCELLED,
+        _ => PREFIX_FINISH_ERROR,
+    }
+}
+
 impl Item {
     pub fn failed(error: &Error) -> Item {
         Item {
             info: prefix_result_info {
                 status: error.code as i32,
-                finish: if matches!(error.code, Code::Cancelled | Code::Deadline) {
-                    PREFIX_FINISH_CANCELLED
-                } else {
-                    PREFIX_FINISH_ERROR
-                },
+                finish: finish_of(error.code),
                 ..prefix_result_info::sized()
             },
             message: printable(&error.message),
@@ -340,6 +345,15 @@ impl Found {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_was_cancelled_finishes_so() {
+        let finish = |code| Item::failed(&Error::new(code, "")).info.finish;
+        assert_eq!(finish(Code::Cancelled), PREFIX_FINISH_CANCELLED);
+        for code in [Code::Deadline, Code::EngineFailed, Code::PromptTooLong] {
+            assert_eq!(finish(code), PREFIX_FINISH_ERROR, "{code:?}");
+        }
+    }
 
     #[test]
     fn ties_keep_the_order_of_the_input() {

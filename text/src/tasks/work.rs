@@ -15,7 +15,7 @@ use self::texts::Texts;
 use super::inputs::Inputs;
 use super::kind::Answer;
 use super::prompt::Prompts;
-use super::results::{Item, Results};
+use super::results::{finish_of, Item, Results};
 use super::setup::{Setup, CHUNKS};
 use crate::engine::prefix_h::{
     PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN,
@@ -88,6 +88,18 @@ pub struct Next {
     pub is_blocked: bool,
 }
 
+/// Why a task that has begun ends. An engine that takes no more calls was shut down meanwhile: its
+/// requests end as cancelled, and so do those that it was not given yet.
+fn while_it_ran(error: Error) -> Error {
+    match error.code {
+        Code::Misuse => Error::new(
+            Code::Cancelled,
+            "the engine was shut down while the task ran",
+        ),
+        _ => error,
+    }
+}
+
 impl Work {
     pub fn new(
         setup: Arc<Setup>,
@@ -156,7 +168,7 @@ impl Work {
         if is_room && (progress.waiting.is_some() || progress.next < self.inputs.len()) {
             match self.submit(&mut progress, queue, tag) {
                 Ok(is_blocked) => next.is_blocked = is_blocked,
-                Err(error) => self.give_up(&mut progress, error),
+                Err(error) => self.give_up(&mut progress, while_it_ran(error)),
             }
         }
         let has_more = progress.next < self.inputs.len();
@@ -191,28 +203,28 @@ impl Work {
         if chunk.items.is_empty() {
             return Ok(false); // all of them were bad
         }
-        let since = self.results.lock().submitted();
-        let job = match self.setup.engine.submit(&chunk.batch) {
+        // Before the engine takes its own time, so that the sum of both never exceeds what has passed.
+        let submitted_us = self.results.lock().submitted().elapsed().as_micros() as i64;
+        let engine = &self.setup.engine;
+        let started = engine.submit(&chunk.batch).and_then(|job| {
+            job.notify_events(queue, tag)?;
+            Ok(job)
+        });
+        let job = match started {
             Ok(job) => job,
-            Err(e) if e.code == Code::QueueFull => {
-                progress.waiting = Some(chunk);
-                return Ok(true);
-            }
             Err(e) => {
-                self.fail_sent(&mut progress.lists, chunk.items.iter(), &e);
-                return Err(e);
+                progress.waiting = Some(chunk);
+                return match e.code {
+                    Code::QueueFull => Ok(true),
+                    _ => Err(e),
+                };
             }
         };
-        let texts = Texts::new(&self.setup, chunk.items.len());
-        if let Err(e) = job.notify_events(queue, tag) {
-            self.fail_sent(&mut progress.lists, chunk.items.iter(), &e);
-            return Err(e);
-        }
         progress.running.push(Running {
             job,
+            texts: Texts::new(&self.setup, chunk.items.len()),
             items: chunk.items,
-            texts,
-            submitted_us: since.elapsed().as_micros() as i64,
+            submitted_us,
         });
         Ok(false)
     }
@@ -438,9 +450,27 @@ impl Work {
             item.message = printable(&job.message(index)?);
             if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
                 info.status = over.code as i32;
+                info.finish = finish_of(over.code);
                 item.message = printable(&over.message);
             }
         }
         Ok(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_whose_engine_is_shut_down_is_cancelled() {
+        let error = while_it_ran(Error::new(Code::Misuse, "it takes no more calls"));
+        assert_eq!(error.code, Code::Cancelled);
+        assert_eq!(error.message, "the engine was shut down while the task ran");
+        let error = while_it_ran(Error::new(Code::EngineFailed, "a reason"));
+        assert_eq!(
+            (error.code, &*error.message),
+            (Code::EngineFailed, "a reason")
+        );
     }
 }
