@@ -118,6 +118,24 @@ class Order(unittest.TestCase):
         self.assertIn("reading", order("", "--in", path, "--progress", "on").stderr)
 
 
+class Values(unittest.TestCase):
+    def test_they_come_out_as_they_are_written(self):
+        row = ('{"id": 12345678901234567890123, "x": 0.12345678901234567891, "n": 1.10, "e": 1e3, "s": "a\\n\\u00e9", '
+               '"l": [1.0, {"b": 1, "a": [], "c": {}}], "t": true, "0": null}')
+        done = prefix("order", stdin=row + "\n")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        values = {"id": "12345678901234567890123", "x": "0.12345678901234567891", "n": "1.10", "e": "1e3", "s": '"a\\né"',
+                  "l": '[1.0,{"b":1,"a":[],"c":{}}]', "t": "true", "0": "null"}
+        for name, value in values.items():
+            self.assertIn(f'"{name}":{value}', done.stdout)
+        self.assertEqual(len(done.stdout), 2 + sum(len(name) + len(value) + 4 for name, value in values.items()))
+
+    def test_what_is_no_row_is_named(self):
+        done = prefix("order", stdin='[1]\n')
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("line 1: a row is not an object", done.stderr)
+
+
 class Partition(unittest.TestCase):
     def test_lines_come_out_as_they_are_with_their_part(self):
         rows = ['{"tokens":[1,2,3], "id": "a"}', '{"tokens":[7,8,9],"x":1.50}', '{"tokens": [1,2,4]}', '{"tokens":[7,8,6]}']
