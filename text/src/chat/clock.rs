@@ -158,7 +158,7 @@ impl DateTime {
         } else {
             (self.year, thursday)
         };
-        (year, (day as u32 + 6) / 7)
+        (year, (day as u32).div_ceil(7))
     }
 
     /// Seconds since 1970, in the time zone of this machine.

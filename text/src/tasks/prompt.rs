@@ -70,10 +70,13 @@ pub struct Built {
     pub was_cut: bool,
 }
 
-/// The text of a piece, and where in it the fields are.
+/// Where in the text of a piece its fields are.
+type Given = Vec<(Field, Range<usize>)>;
+
+/// The text of a piece with its fields.
 struct Whole {
     text: String,
-    given: Vec<(Field, Range<usize>)>,
+    given: Given,
 }
 
 impl Whole {
@@ -216,12 +219,7 @@ impl Prompts {
 
     /// Special tokens of the recipe are special tokens; what a caller's text spells, or finishes
     /// spelling, is one only where the recipe has markup.
-    fn encode(
-        &self,
-        piece: &Piece,
-        fields: &Fields,
-        whole: &Whole,
-    ) -> Result<(Encoded, Vec<(Field, Range<usize>)>)> {
+    fn encode(&self, piece: &Piece, fields: &Fields, whole: &Whole) -> Result<(Encoded, Given)> {
         if self.markup || !self.spells_special(whole) {
             let options = EncodeOptions::default();
             let encoded = self.text.encode_offsets(&whole.text, options)?;
