@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import random
+import sys
 import unittest
 
 from outside import SHARED, lines, main, prefix
@@ -206,4 +207,4 @@ class Partition(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
