@@ -4,15 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "json_in.h"
+#include "results.h"
 
 namespace prefix_cli {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-std::string dumped(const OrderedJson& value) {
-  return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
 
 // Writes what it reads: a field of the outermost object at a time.
 class MemberWriter final : public nlohmann::json_sax<OrderedJson> {
@@ -25,7 +22,7 @@ class MemberWriter final : public nlohmann::json_sax<OrderedJson> {
   bool number_unsigned(number_unsigned_t value) override { return word(std::to_string(value)); }
   // Also of whole numbers beyond 64 bits.
   bool number_float(number_float_t, const string_t& written) override { return word(written); }
-  bool string(string_t& value) override { return word(dumped(value)); }
+  bool string(string_t& value) override { return word(prefix_cli::quoted(value)); }
   bool binary(binary_t&) override { return false; }  // JSON has none
   bool start_object(std::size_t) override { return open("{"); }
   bool end_object() override { return close("}"); }
@@ -37,7 +34,7 @@ class MemberWriter final : public nlohmann::json_sax<OrderedJson> {
       return true;
     }
     separate();
-    members.back().second += dumped(name) + ':';
+    members.back().second += prefix_cli::quoted(name) + ':';
     is_first_ = true;  // the value stands behind the colon
     return true;
   }

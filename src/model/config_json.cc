@@ -377,12 +377,6 @@ const Json& text_config(const Json& json, const Architecture& architecture) {
   return text;
 }
 
-// Which of the two has a key. Transformers goes by the outer one, and writes the inner one with its
-// default beside it.
-const Json& holder(const Json& text, const Json& whole, const char* key) {
-  return whole.contains(key) ? whole : text;
-}
-
 }  // namespace
 
 ModelConfig config_from_json(const Json& whole) {
@@ -422,8 +416,9 @@ ModelConfig config_from_json(const Json& whole) {
   c.max_positions =
       count("max_position_embeddings", ConfigLimits::kPositions, traits.max_positions);
   c.norm_eps = static_cast<float>(json_float(json, traits.norm_eps_key, traits.norm_eps));
-  c.tie_embeddings =
-      json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", traits.tied);
+  // Transformers goes by the outer one, and writes the inner one with its default beside it.
+  constexpr const char* kTied = "tie_word_embeddings";
+  c.tie_embeddings = json_bool(whole.contains(kTied) ? whole : json, kTied, traits.tied);
   if (traits.lfm2_keys) c.tie_embeddings = json_bool(json, "tie_embedding", c.tie_embeddings);
   c.attention_bias =
       traits.qkv_bias ||

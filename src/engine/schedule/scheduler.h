@@ -8,8 +8,9 @@
 //          complete() under the lock: commit to the tree, apply results (results.cc)
 //
 // A step takes one row for each decoding sequence and fills the rest of the row budget with pending
-// prompt tokens, jobs taking turns. Nothing is padded; a sequence that ends leaves at once.
-// Requests whose pages do not fit wait until others finish.
+// prompt tokens, jobs taking turns; a prompt that ranks no lower finds a quarter left. Nothing is padded; a sequence that ends leaves at once.
+// Requests whose pages do not fit wait until others finish; who lacks room in a quota holds up its own
+// namespace alone.
 #pragma once
 
 #include <cstdint>
