@@ -294,8 +294,7 @@ class Loader {
     if (match.computed < std::max(end, piece.block * kPageTokens)) return end;  // evicted since
     if (match.computed == wanted) return wanted;
     if (match.computed < match.matched) return end;  // a request is computing the rest just now
-    const int64_t by_pages =
-        int64_t{match.matched / kPageTokens + cache_.pages.available()} * kPageTokens;
+    const int64_t by_pages = cache_.tree.reach(match, cache_.pages.available());
     const int64_t by_quota =
         match.matched + cache_.tree.quota_left(cache_.tree.name_space(cache_.tree.node(root)));
     const auto until = static_cast<int32_t>(std::min({int64_t{wanted}, by_pages, by_quota}));

@@ -8,8 +8,8 @@
 // Free pages are linked through `previous`, and the numbers of free frames are a stack beside the pages,
 // so that giving back never takes memory.
 //
-// A page belongs to the tree nodes whose positions it holds: two after a split in mid-page, one
-// otherwise. A node knows its first and last page and how many there are; `next` leads from one to
+// A page belongs to the tree nodes whose positions it holds: more than one where edges end in
+// mid-page. A node knows its first and last page and how many there are; `next` leads from one to
 // the other. The bytes of a page are its *frame*, a number too; they live elsewhere (KvMemory,
 // kv_memory.h). A frame that was used before and is handed out again is listed by take_dirty(): its
 // bytes must be zeroed before the next step.

@@ -218,7 +218,7 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow)
   size_t written = 0;
   while (written < tokens.size()) {
     const int32_t position = n.end();
-    if (n.length == 0 || position % kPageTokens == 0) {
+    if (n.first_page < 0 || position % kPageTokens == 0) {
       n.last_page = hollow ? pages_.allocate_hollow(n.last_page) : pages_.allocate(n.last_page);
       if (n.first_page < 0) n.first_page = n.last_page;
     }
@@ -232,13 +232,30 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow)
   count_tokens(n, static_cast<int32_t>(written));
 }
 
+bool Tree::lends_page(NodeId id) const {
+  const Node& n = nodes_[id];
+  if (window_ > 0 || whole_ || n.end() % kPageTokens == 0) return false;
+  int32_t users = 1;  // with those above it in the same page
+  for (const Node* up = &n; up->first_page == n.last_page; ++users) {
+    up = &nodes_[up->parent];
+    if (up->last_page != n.last_page) break;
+  }
+  return pages_.references(n.last_page) == users;
+}
+
 NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, bool hollow) {
   const NodeId id = add_node(nodes_[parent].root);
-  nodes_[id].start = nodes_[parent].end();
+  const bool lent = lends_page(parent);
+  Node& n = nodes_[id];
+  n.start = nodes_[parent].end();
+  if (lent) {
+    n.first_page = n.last_page = nodes_[parent].last_page;
+    pages_.share(n.first_page);
+  }
   write_tokens(id, tokens, hollow);
-  if (const int32_t slots = nodes_[id].start % kPageTokens;
-      slots > 0)  // as keys and values will be
-    std::memcpy(pages_.tokens(nodes_[id].first_page), pages_.tokens(nodes_[parent].last_page),
+  if (const int32_t slots = n.start % kPageTokens;
+      slots > 0 && !lent)  // as keys and values will be
+    std::memcpy(pages_.tokens(n.first_page), pages_.tokens(nodes_[parent].last_page),
                 static_cast<size_t>(slots) * sizeof(int32_t));
   link(parent, id);
   return id;
@@ -319,7 +336,11 @@ Match Tree::match(NodeId root, std::span<const int32_t> tokens) const {
 }
 
 int32_t Tree::pages_needed(const Match& match, int32_t n) const {
-  return pages_between(match.matched, n);
+  return n > match.matched ? pages_between(0, n) - pages_below(match) : 0;
+}
+
+int64_t Tree::reach(const Match& match, int32_t pages) const {
+  return (int64_t{pages_below(match)} + pages) * kPageTokens;
 }
 
 // --- sequences -----------------------------------------------------------------------------------
@@ -536,6 +557,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, i
     return from;
   }
   if (to == kNoNode) {
+    const bool lent = lends_page(at);
     to = branch(at, std::span(&token, 1), slides);
     nodes_[to].job = job;
     nodes_[to].uses = 1;
@@ -543,7 +565,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, i
     nodes_[to].expired = nodes_[from].expired;
     if (const auto found = expires_.find(from); found != expires_.end())
       set_expiry(to, {.expires_ms = found->second}, true);
-    if (!slides) *pages_taken = 1;
+    if (!slides && !lent) *pages_taken = 1;
   } else {
     follow(to);
   }

@@ -15,9 +15,10 @@
 //
 // Page rule (P = kPageTokens): page b of a path holds positions [bP, (b+1)P). The pages of a node's
 // own positions are linked, first_page to last_page, and hold its tokens too, so a split moves
-// nothing. A split in mid-page lets both halves use the same page; a branch in mid-page gets a page
-// of its own and, in the step that computes its first token, a copy of the slots before it. So a
-// row never meets a split point inside a page. Pages are numbers here; the bytes are in src/cache.
+// nothing. A split in mid-page lets both halves use the same page, and a node that ends in mid-page
+// lends the rest of its page to one branch; a further one gets a page of its own and, in the step
+// that computes its first token, a copy of the slots before it. So a row never meets a split point
+// inside a page. Pages are numbers here; the bytes are in src/cache.
 //
 // Every running sequence locks the node that holds its last token, which may lie inside the edge; a
 // split leaves the lower half with the id and the locks, so position p of a sequence is found by
@@ -173,8 +174,10 @@ class Tree {
   // Of a tree of whole texts: makes `tokens` a path without frames whose last node is the text's own,
   // and attaches to it. Throws as attach().
   NodeId attach_whole(NodeId root, std::span<const int32_t> tokens, const AttachOptions& use);
-  // Upper bound of the pages that attach(match, n tokens) takes.
+  // The pages that attach(match, n tokens) takes, but for hollow ones that it fills.
   int32_t pages_needed(const Match& match, int32_t n) const;
+  // How many tokens a path that goes on from a match can have with `pages` more.
+  int64_t reach(const Match& match, int32_t pages) const;
 
   // For a sequence of `length` tokens that holds a lock on `from`, where its last token is: makes
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
@@ -402,6 +405,14 @@ class Tree {
   void remove_lock(NodeId id);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
+  // The node ends in mid-page, and nothing below it uses the rest. Where pages slide or are hollow,
+  // each path has its own.
+  bool lends_page(NodeId id) const;
+  // Pages from the root on in which a path that goes on from a match does not begin a new one.
+  int32_t pages_below(const Match& match) const {
+    const bool lent = match.offset == nodes_[match.node].length && lends_page(match.node);
+    return lent ? pages_between(0, match.matched) : match.matched / kPageTokens;
+  }
   void link(NodeId parent, NodeId child);
   void unlink(NodeId id) noexcept;
   void remove(NodeId id);

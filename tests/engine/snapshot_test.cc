@@ -303,6 +303,25 @@ TEST_F(Snapshots, WhatWasUsedLastHasRoomFirst) {
   }
 }
 
+TEST_F(Snapshots, AFullCacheFitsIntoAnEmptyOneOfItsSize) {
+  const auto first = open_engine(60);
+  for (int i = 0; i < 100; ++i) {  // conversations whose turns end and part in mid-page
+    std::vector<int32_t> turns = text(i % 7, 20 + static_cast<int32_t>(random() % 40));
+    for (const int32_t t : random_tokens(random, 1 + random() % 50, kVocab)) turns.push_back(t);
+    compute(*first, turns);
+    for (const int32_t t : random_tokens(random, 1 + random() % 50, kVocab)) turns.push_back(t);
+    compute(*first, turns);
+  }
+  const EngineStats stats = first->stats();
+  ASSERT_GT(stats.evicted_tokens, 0);
+  const SnapshotResult saved = first->save_snapshot(path, {});
+  const auto second = open_engine(60);
+  const SnapshotResult loaded = second->load_snapshot(path);
+  EXPECT_EQ(loaded.tokens, saved.tokens);
+  EXPECT_EQ(loaded.skipped_tokens, 0);
+  EXPECT_LE(second->stats().pages_used, stats.pages_used);
+}
+
 TEST_F(Snapshots, WhatIsThereStays) {
   const auto first = open_engine(100);
   for (int32_t i = 0; i < 10; ++i) compute(*first, text(i));

@@ -83,6 +83,15 @@ Edge* CheckedTree::new_edge(size_t root, Path path, int32_t start, Edge* parent)
   return e;
 }
 
+// A new child gets the rest of its parent's last page, unless another one has it.
+void CheckedTree::borrow(Edge* e) {
+  ++e->parent->children;
+  e->shares = e->parent->lends();
+  if (!e->shares) return;
+  e->parent->lent = true;
+  saw(kLentPage);
+}
+
 void CheckedTree::bind(Edge* e, NodeId id) {
   e->id = id;
   e->node = &tree_.node(id);
@@ -97,6 +106,7 @@ void CheckedTree::remove(Edge* e) {
   edges_[e->place]->place = e->place;
   edges_.pop_back();
   if (e->parent) --e->parent->children;
+  if (e->shares) e->parent->lent = false;
   e->node = nullptr;
   unused_.push_back(e);
 }
@@ -118,7 +128,7 @@ Edge* CheckedTree::split(Edge* e, int32_t length) {
   e->parent = upper;
   e->start = length;
   e->computed -= upper->computed;
-  e->shares = length % kPageTokens != 0;
+  e->shares = upper->lent = length % kPageTokens != 0;
   count(*upper, 1);
   count(*e, 1);
   bind(upper, tree_.node(e->id).parent);
@@ -179,7 +189,8 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& u
   const Found found = find(root, tokens);
   const Match match = tree_.match(roots_[root].id, numbers(tokens));
   same("matched tokens", match.matched, found.matched);
-  const int32_t from_page = found.matched / kPageTokens;
+  const bool lent = found.edge && found.matched == found.edge->end() && found.edge->lends();
+  const int32_t from_page = found.matched / kPageTokens + (lent ? 1 : 0);
   const int32_t needed = found.matched == n ? 0 : (n - 1) / kPageTokens + 1 - from_page;
   same("pages_needed", tree_.pages_needed(match, n), needed);
   NodeId id = kNoNode;
@@ -211,7 +222,7 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& u
     Edge* parent = found.edge;
     if (parent && found.matched < parent->end()) parent = split(parent, found.matched);
     edge = new_edge(root, tokens, found.matched, parent);
-    if (parent) ++parent->children;
+    if (parent) borrow(edge);
     edge->priority = use.priority;
     edge->expires = use.expires_ms;
     count(*edge, 1);
@@ -261,13 +272,13 @@ void CheckedTree::advance(Sequence& s, char token) {
     Edge* parent = found.edge;
     if (length < parent->end()) parent = split(parent, length);
     s.edge = new_edge(s.root, longer, length, parent);
-    ++parent->children;
+    borrow(s.edge);
     s.edge->priority = from->priority;
     s.edge->expires = from->expires;
     s.edge->expired = from->expired;
     count(*s.edge, 1);
     bind(s.edge, id);
-    taken = 1;
+    taken = s.edge->shares ? 0 : 1;
     saw(kBranch);
   }
   s.tokens = std::move(longer);

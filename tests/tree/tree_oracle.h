@@ -11,7 +11,7 @@
 // a query is the better of its two neighbours: no walk, no hash, no pages.
 //
 // Pages follow from the shape alone: an edge takes a page for every 32 positions that it touches,
-// less one when it was cut off its parent in mid-page (`shares`). Which leaf may go is found by
+// less one when it was cut off its parent in mid-page or was lent the rest of its page (`shares`). Which leaf may go is found by
 // asking every leaf; what a key is made of is taken from the table in policy.h. The tree says what
 // it evicts (set_observer) and the model repeats it step by step: each victim must have had the
 // smallest key among those that could go, and exactly as many pages go as were missing. With equal
@@ -58,6 +58,7 @@ struct Edge {
   int32_t locks = 0;
   int32_t computed = 0;  // of its own tokens
   bool shares = false;   // its first page is the last one of its parent
+  bool lent = false;     // its last page is the first one of a child
   bool expired = false;
   int16_t priority = 0;
   uint32_t uses = 1;
@@ -71,6 +72,7 @@ struct Edge {
   int32_t length() const { return end() - start; }
   int32_t pages() const { return (end() - 1) / kPageTokens - start / kPageTokens + 1; }
   int32_t own_pages() const { return pages() - (shares ? 1 : 0); }
+  bool lends() const { return !lent && end() % kPageTokens != 0; }
 };
 
 // What happened, so that a test sees that nothing of interest is missing.
@@ -85,6 +87,7 @@ enum Event : size_t {
   kSplitInPage,
   kGrowth,
   kBranch,
+  kLentPage,
   kEvents
 };
 
@@ -92,7 +95,7 @@ struct Events {
   static constexpr const char* kNames[kEvents] = {
       "edges_evicted",    "tails_evicted",    "evicted_for_a_quota",  "evicted_as_expired",
       "refused_by_quota", "refused_by_pool",  "splits_between_pages", "splits_in_a_page",
-      "leaves_grown",     "branches_decoded",
+      "leaves_grown",     "branches_decoded", "pages_lent",
   };
   int64_t counts[kEvents] = {};
 
@@ -175,6 +178,7 @@ class CheckedTree {
 
   Edge* new_edge(size_t root, Path path, int32_t start, Edge* parent);
   void saw(Event event) { ++events_.counts[event]; }
+  void borrow(Edge* e);
   void bind(Edge* e, NodeId id);
   void count(const Edge& e, int sign);  // its tokens and pages
   void remove(Edge* e);

@@ -98,6 +98,37 @@ TEST_F(TreeTest, SplitKeepsTheLowerIdTokensLocksAndPages) {
   EXPECT_EQ(pool.references(upper.first_page), 2);
 }
 
+TEST_F(TreeTest, ALeafLendsTheRestOfItsPageToTheFirstBranch) {
+  Tokens longer(70);
+  std::iota(longer.begin(), longer.end(), 0);
+  Tokens other(longer.begin(), longer.begin() + 40);
+  const NodeId turn = attach(other);
+  compute(tree, turn);
+  other.push_back(500);
+  const Match match = tree.match(root, longer);
+  EXPECT_EQ(tree.pages_needed(match, 64), 0) << "positions 40 to 63 have their place";
+  EXPECT_EQ(tree.pages_needed(match, 70), 1);
+  EXPECT_EQ(tree.reach(match, 1), 96);
+  const NodeId next = attach(longer);
+  EXPECT_EQ(pool.used(), 3);
+  EXPECT_EQ(tree.node(next).first_page, tree.node(turn).last_page);
+  EXPECT_EQ(pool.references(tree.node(next).first_page), 2);
+  EXPECT_EQ(path_of(tree, next), longer);
+  const Match taken = tree.match(root, other);
+  EXPECT_EQ(tree.pages_needed(taken, 41), 1) << "the page is lent";
+  EXPECT_EQ(tree.reach(taken, 1), 64);
+  const NodeId second = attach(other);
+  EXPECT_NE(tree.node(second).first_page, tree.node(turn).last_page);
+  tree.check();
+  tree.unlock(second, true);
+  tree.unlock(next, true);
+  EXPECT_EQ(pool.used(), 2) << "what was pending is gone, and the page is the leaf's again";
+  const NodeId again = attach(other);
+  EXPECT_EQ(tree.node(again).first_page, tree.node(turn).last_page);
+  EXPECT_EQ(pool.used(), 2);
+  tree.check();
+}
+
 TEST_F(TreeTest, PrefixOfAnEdgeIsNotSplit) {
   const NodeId a = attach({1, 2, 3, 4});
   EXPECT_EQ(attach({1, 2}), a);
