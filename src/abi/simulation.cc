@@ -69,8 +69,8 @@ struct Use {
 
 SimulatorOptions options_in(const Json& o) {
   SimulatorOptions options;
-  constexpr std::array<std::string_view, 5> kKeys = {"policy", "page", "capacity", "bigram",
-                                                     "compat"};
+  constexpr std::array<std::string_view, 6> kKeys = {"policy", "page",   "capacity",
+                                                     "bigram", "compat", "hybrid"};
   only_keys(o, "options", kKeys);
   if (const Json* const policy = field(o, "policy")) {
     const std::string_view name = text_of(*policy, "policy");

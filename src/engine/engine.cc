@@ -76,6 +76,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
                        model_->config().bidirectional},
       tiers_.get(), now_);
   watch_tree(progress);
+  warn_of_idle_options();
   warn_of_little_memory();
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);

@@ -158,6 +158,7 @@ class Engine {
   std::shared_ptr<PolicyGhosts> policy_ghosts() const;
   void watch_tree(const LoadProgress& progress);
   void warn_of_little_memory();
+  void warn_of_idle_options();
   RequestLimits request_limits() const;
   void require_events() const;
 

@@ -196,6 +196,26 @@ TEST(Engine, InfoTellsTheValuesInForce) {
   EXPECT_EQ(options.at("cache_bytes"), std::to_string(engine->stats().kv_budget_bytes));
 }
 
+TEST(Engine, OptionsOfWhatIsNotThereAreToldOf) {
+  const auto warnings = [](const OptionList& options) {
+    const auto engine = make_engine(tiny_checkpoint(), options);
+    return nlohmann::json::parse(engine->info_json()).at("warnings");
+  };
+  EXPECT_EQ(warnings({}).size(), 0u);
+  EXPECT_EQ(warnings({{"cache_events", "100"}, {"cache_event_tokens", "64"}}).size(), 0u);
+  const OptionList idle = {{"cache_disk_bytes", "1G"},
+                           {"cache_fetch_ms", "10"},
+                           {"cache_event_tokens", "64"},
+                           {"cache_states", "placed"},
+                           {"cache_path_states", "2"}};
+  for (const auto& [option, value] : idle) {
+    const nlohmann::json told = warnings({{option, value}});
+    ASSERT_EQ(told.size(), 1u) << option;
+    EXPECT_EQ(told[0].get<std::string>().find(cat("option ", option, " has no effect: ")), 0u)
+        << told;
+  }
+}
+
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
   const auto engine = make_engine(tiny_checkpoint(), {{"max_positions", "64"}});
   std::vector<RequestSpec> batch(11, logits({1, 2, 3}));
