@@ -242,9 +242,9 @@ class Models(WithModel):
 
     def test_deadline_and_cancel(self):
         with self.assertRaises(TimeoutError):
-            self.llm.generate("one", max_tokens=200, ignore_eos=True, deadline_ms=1)
+            self.llm.generate(["one"] * 200, max_tokens=200, ignore_eos=True, deadline_ms=1)
         task = self.llm.task("generate", max_tokens=200, ignore_eos=True)
-        task.add(["one"] * 200)
+        task.add(["one"] * 5000)  # seconds of work
         task.submit()
         self.assertFalse(task.wait(0))
         threading.Thread(target=task.cancel).start()
