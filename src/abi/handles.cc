@@ -3,7 +3,6 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -31,6 +30,7 @@ void HandleTable::refuse_forked_child(const char* what) {
 
 void* HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   refuse_forked_child("a new handle");
+  object = droppable_anywhere(std::move(object));
   std::lock_guard lock(mutex_);
   uint32_t index;
   if (!free_.empty()) {
@@ -89,11 +89,6 @@ void HandleTable::release(Kind kind, const void* handle) {
     last = std::move(slot->object);
     ++slot->generation;
     free_.push_back(static_cast<uint32_t>(slot - slots_.data()));
-  }
-  // What goes may wait for the thread that calls just now. Without memory for another thread it stays.
-  if (inside_log_callback()) {
-    auto* const kept = new std::shared_ptr<void>(std::move(last));
-    std::thread([kept] { delete kept; }).detach();
   }
 }
 

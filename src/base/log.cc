@@ -4,6 +4,8 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <new>
+#include <thread>
 #include <utility>
 
 namespace prefix {
@@ -49,6 +51,21 @@ struct Call {
 }  // namespace
 
 bool inside_log_callback() noexcept { return inside > 0; }
+
+void let_go(std::shared_ptr<void> object) noexcept {
+  if (!inside_log_callback()) return;
+  using Object = std::shared_ptr<void>;
+  alignas(Object) thread_local std::byte never_destroyed[sizeof(Object)];
+  Object* const kept = new (std::nothrow) Object(std::move(object));
+  if (!kept) {
+    new (never_destroyed) Object(std::move(object));
+    return;
+  }
+  try {
+    std::thread([kept] { delete kept; }).detach();
+  } catch (...) {  // it stays
+  }
+}
 
 void log_message(LogLevel level, std::string_view text) noexcept {
   try {

@@ -8,6 +8,7 @@
 // nothing could go on from there.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -23,6 +24,7 @@ class Leases {
   int64_t add(NodeId node, int64_t until_ms) {
     const bool state = tree_.has_state(node);
     leases_[++last_] = {node, until_ms, state};
+    if (until_ms > 0) next_end_ms_ = std::min(next_end_ms_, until_ms);
     tree_.lock(node);
     if (state) {
       tree_.keep_state(node);
@@ -40,7 +42,12 @@ class Leases {
     return true;
   }
   void expire(int64_t now_ms) {
-    remove_if([&](const Lease& l) { return l.until_ms > 0 && l.until_ms <= now_ms; });
+    if (now_ms < next_end_ms_) return;
+    next_end_ms_ = INT64_MAX;
+    remove_if([&](const Lease& l) {
+      if (l.until_ms > now_ms) next_end_ms_ = std::min(next_end_ms_, l.until_ms);
+      return l.until_ms > 0 && l.until_ms <= now_ms;
+    });
   }
   void end_in(int32_t name_space) {
     remove_if([&](const Lease& l) { return tree_.name_space(tree_.node(l.node)) == name_space; });
@@ -63,6 +70,7 @@ class Leases {
   Tree& tree_;
   std::map<int64_t, Lease> leases_;
   int64_t last_ = 0;
+  int64_t next_end_ms_ = INT64_MAX;  // at the earliest
 };
 
 }  // namespace prefix

@@ -405,7 +405,8 @@ MemoryEstimate Engine::estimate(const ModelSource& source, const Options& option
 
 std::shared_ptr<Engine> Engine::create(const ModelSource& source, const Options& options,
                                        const LoadProgress& progress, Now now) {
-  auto engine = std::make_shared<Engine>(source, options, progress, std::move(now));
+  auto engine =
+      droppable_anywhere(std::make_shared<Engine>(source, options, progress, std::move(now)));
   const EngineInfo& info = engine->info();
   log_message(LogLevel::kInfo,
               cat("loaded ", quote(source.name(), 400), ": ", info.architecture, ", ", info.layers,

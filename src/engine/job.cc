@@ -64,9 +64,31 @@ int64_t Job::finished_count() {
   return finished_count_;
 }
 
-void Job::cancel() { cancel_all_ = true; }
+void Job::cancel() {
+  cancel_all_ = true;
+  count_cancel();
+}
 
-void Job::cancel(size_t i) { cancelled_[i] = true; }
+void Job::cancel(size_t i) {
+  cancelled_[i] = true;
+  count_cancel();
+}
+
+// After the mark: who sees the count finds it.
+void Job::count_cancel() {
+  std::lock_guard lock(mutex_);
+  if (cancels_) {
+    ++*cancels_;
+  } else {
+    cancelled_before_ = true;
+  }
+}
+
+void Job::count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels) {
+  std::lock_guard lock(mutex_);
+  cancels_ = std::move(cancels);
+  if (cancelled_before_) ++*cancels_;
+}
 
 std::optional<Event> Job::next_event(int64_t timeout_ms, bool* over) {
   std::unique_lock lock(mutex_);

@@ -84,6 +84,8 @@ class Job {
 
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
+  // Each call of cancel() adds one to it, those before one in all.
+  void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
   // Any event but the last of a request. Where too many are not read, or there is no memory,
   // it is counted instead, and the next one comes after a kLost.
@@ -97,6 +99,7 @@ class Job {
   int64_t age_ns() const { return ns_of(now_() - submitted_); }
 
  private:
+  void count_cancel();
   Event last_event(size_t i) const;
   Event lost_event(int64_t count) const;
   void tell_lost();  // with the lock held, as the next ones
@@ -110,6 +113,8 @@ class Job {
   std::vector<RequestResult> results_;
   std::vector<std::atomic<bool>> cancelled_;
   std::atomic<bool> cancel_all_{false};
+  std::shared_ptr<std::atomic<uint64_t>> cancels_;  // null: the scheduler has not taken the job yet
+  bool cancelled_before_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
   enum class End : char { kNone, kTold, kUntold };

@@ -63,6 +63,11 @@ class EvictionQueue {
   // The next to go; the queue is not empty.
   NodeId front() const;
   Key front_key() const;
+  size_t metadata_bytes() const {
+    constexpr size_t kLinks = 4 * sizeof(void*);  // of a map's node
+    return late_.capacity() * sizeof(Late) +
+           classes_.size() * (sizeof(decltype(classes_)::value_type) + kLinks);
+  }
 
  private:
   struct Late {

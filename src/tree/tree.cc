@@ -9,6 +9,11 @@
 #include "tree/common_prefix.h"
 
 namespace prefix {
+namespace {
+
+constexpr size_t kFewExpiries = 64;
+
+}  // namespace
 
 Tree::Tree(PagePool& pages, const TreeOptions& options)
     : pages_(pages), window_(options.window), whole_(options.whole), common_(nodes_, state_) {
@@ -68,7 +73,7 @@ void Tree::remove_namespace(int32_t name_space) {
   const auto found = namespaces_.find(name_space);
   if (found == namespaces_.end()) return;
   PREFIX_CHECK(name_space != 0 && found->second.roots == 0);
-  std::erase(limited_, name_space);
+  std::erase(limited_, &found->second);
   namespaces_.erase(found);
 }
 
@@ -176,7 +181,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   if (keep_created_)
     state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
   if (const auto found = expires_.find(id); found != expires_.end())
-    expire_at(upper, found->second);
+    expire_at(upper, found->second.end_ms);
 
   // The upper half takes the place of the lower one among its siblings.
   up.parent = lower.parent;
@@ -367,14 +372,21 @@ void Tree::unlock(NodeId id, bool keep) {
   PREFIX_CHECK(nodes_[id].locks > 0);
   ++tick_;
   for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) nodes_[up].last_use = tick_;
-  remove_lock(id);
-  prune(id, keep);
+  let_go(id, keep);
 }
 
 void Tree::unlock_quietly(NodeId id) {
   PREFIX_CHECK(nodes_[id].locks > 0);
+  let_go(id, true);
+}
+
+// What was in use when its namespace got a lower quota may go now.
+void Tree::let_go(NodeId id, bool keep) {
+  const int32_t name_space = this->name_space(nodes_[id]);
+  const Namespace& s = space_of(nodes_[id]);
   remove_lock(id);
-  prune(id, true);
+  prune(id, keep);
+  if (s.quota > 0 && s.held() > s.quota) make_room_in(name_space, 0);
 }
 
 // Moves a lock from the node `from` to a new leaf below it, or below its parent.
@@ -417,13 +429,29 @@ void Tree::prune(NodeId id, bool keep) {
 // and the first to go.
 void Tree::expire_at(NodeId id, int64_t ms) noexcept {
   try {
-    expires_[id] = ms;
-    expiries_.push({ms, id});
+    const auto [life, is_new] = expires_.try_emplace(id, Life{ms, ms});
+    life->second.end_ms = ms;
+    if (!is_new && ms >= life->second.place_ms) return;
+    if (expiries_.size() > 2 * expires_.size() + kFewExpiries) drop_outdated_expiries();
+    place_expiry(id, life->second);
   } catch (const std::bad_alloc&) {
     expires_.erase(id);
     nodes_[id].expired = true;
     children_changed(id);
   }
+}
+
+// Without memory when one was taken before.
+void Tree::place_expiry(NodeId id, Life& life) {
+  expiries_.push({life.end_ms, id});
+  life.place_ms = life.end_ms;
+}
+
+void Tree::drop_outdated_expiries() {
+  std::vector<Expiry> all;
+  all.reserve(expires_.size());
+  for (const auto& [node, life] : expires_) all.push_back({life.place_ms, node});
+  expiries_ = decltype(expiries_)(std::greater<>(), std::move(all));
 }
 
 void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept {
@@ -433,7 +461,7 @@ void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept
   const auto found = expires_.find(id);
   if (use.expires_ms == 0) {
     if (found != expires_.end()) expires_.erase(found);
-  } else if (starts || (found != expires_.end() && found->second < use.expires_ms)) {
+  } else if (starts || (found != expires_.end() && found->second.end_ms < use.expires_ms)) {
     expire_at(id, use.expires_ms);
   }
 }
@@ -564,7 +592,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, i
     nodes_[to].priority = nodes_[from].priority;
     nodes_[to].expired = nodes_[from].expired;
     if (const auto found = expires_.find(from); found != expires_.end())
-      set_expiry(to, {.expires_ms = found->second}, true);
+      set_expiry(to, {.expires_ms = found->second.end_ms}, true);
     if (!slides && !lent) *pages_taken = 1;
   } else {
     follow(to);

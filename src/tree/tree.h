@@ -390,6 +390,11 @@ class Tree {
     NodeId id;
     bool operator>(const Expiry& other) const { return at_ms > other.at_ms; }
   };
+  // Uses put the end of a life off; its place in expiries_, one for a node, follows when it is due.
+  struct Life {
+    int64_t end_ms;
+    int64_t place_ms;
+  };
 
   Namespace& space_of(const Node& n) { return *roots_[static_cast<size_t>(n.root)].space; }
   const Namespace* find_space(int32_t name_space) const {  // null: it has neither roots nor limits
@@ -403,6 +408,7 @@ class Tree {
   NodeId split(NodeId id, int32_t offset);
   // Drops a lock and leaves times as they are.
   void remove_lock(NodeId id);
+  void let_go(NodeId id, bool keep);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
   // The node ends in mid-page, and nothing below it uses the rest. Where pages slide or are hollow,
@@ -424,6 +430,8 @@ class Tree {
   void use_path(NodeId id, const AttachOptions& use);
   void set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept;
   void expire_at(NodeId id, int64_t ms) noexcept;
+  void place_expiry(NodeId id, Life& life);
+  void drop_outdated_expiries();
   void prune(NodeId id, bool keep);
   void tell_evicting(NodeId id, int32_t from, EvictReason why) const {
     if (observer_.evicting && !is_private(nodes_[id])) observer_.evicting(id, from, why);
@@ -493,11 +501,12 @@ class Tree {
   std::unordered_map<NodeId, State> states_;
   StateQueue state_queue_;  // those that may go
   int64_t state_evictions_ = 0;
-  int32_t held_state_pages_ = 0;                 // of pinned states, and those without a node:
-  int32_t loose_state_pages_ = 0;                // taken, and not yet a node's
-  std::vector<int32_t> limited_;                 // namespaces with a queue of their own
-  std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
+  int32_t held_state_pages_ = 0;              // of pinned states, and those without a node:
+  int32_t loose_state_pages_ = 0;             // taken, and not yet a node's
+  std::vector<Namespace*> limited_;           // those with a queue of their own
+  std::unordered_map<NodeId, Life> expires_;  // of the nodes that do
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
+  bool expired_queued_ = false;  // a queue may have something that is over
   Observer observer_;
   bool keep_created_;
   int64_t tick_ = 0;

@@ -26,7 +26,10 @@ bool Tree::update_queue(NodeId id) noexcept {
   const Node& n = nodes_[id];
   const bool waits = may_go(n) && !has_state(id);
   if (waits == n.queued) return true;
-  if (waits) return queue_of(n).insert(id);
+  if (waits) {
+    expired_queued_ = expired_queued_ || n.expired;
+    return queue_of(n).insert(id);
+  }
   dequeue(id);
   return true;
 }
@@ -48,8 +51,8 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   s.floor = floor;
   s.quota = quota;
   s.own = std::move(own);
-  std::erase(limited_, name_space);
-  if (s.own) limited_.push_back(name_space);
+  std::erase(limited_, &s);
+  if (s.own) limited_.push_back(&s);
   for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);
   make_room_in(name_space, 0);  // what is in use stays
 }
@@ -74,10 +77,9 @@ void Tree::set_policy(Policy policy, double alpha) {
 
 NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
-  for (const int32_t name_space : limited_) {
-    const Namespace& s = namespaces_.at(name_space);
-    if (s.own->empty() || s.held() - tail_tokens(s.own->front(), 1) < s.floor) continue;
-    if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
+  for (const Namespace* s : limited_) {
+    if (s->own->empty() || s->held() - tail_tokens(s->own->front(), 1) < s->floor) continue;
+    if (!best || s->own->front_key() < best->front_key()) best = s->own.get();
   }
   return best ? best->front() : kNoNode;
 }
@@ -229,13 +231,18 @@ int64_t Tree::expire(int64_t now_ms) {
     const Expiry due = expiries_.top();
     expiries_.pop();
     const auto found = expires_.find(due.id);
-    if (found == expires_.end() || found->second != due.at_ms) continue;  // gone, or used since
+    if (found == expires_.end() || found->second.place_ms != due.at_ms) continue;  // gone since
+    if (found->second.end_ms > now_ms) {                                           // used since
+      place_expiry(due.id, found->second);
+      continue;
+    }
     expires_.erase(found);
     if (nodes_[due.id].queued) dequeue(due.id);
     nodes_[due.id].expired = true;
     children_changed(due.id);
     queue_or_evict(due.id, EvictReason::kExpired);
   }
+  if (!std::exchange(expired_queued_, false)) return before - tokens_;
   const auto sweep = [&](EvictionQueue& queue) {
     while (!queue.empty() && nodes_[queue.front()].expired)
       evict(queue.front(), EvictReason::kExpired);
@@ -243,14 +250,18 @@ int64_t Tree::expire(int64_t now_ms) {
   while (!state_queue_.empty() && nodes_[state_queue_.begin()->second].expired)
     evict_state(state_queue_.begin()->second, EvictReason::kExpired);
   sweep(common_);
-  for (const int32_t name_space : limited_) sweep(*namespaces_.at(name_space).own);
+  for (const Namespace* s : limited_) sweep(*s->own);
   return before - tokens_;
 }
 
 size_t Tree::metadata_bytes() const {
-  return nodes_.metadata_bytes() + children_.metadata_bytes() +
+  size_t queues = common_.metadata_bytes();
+  for (const Namespace* s : limited_) queues += s->own->metadata_bytes();
+  return queues + nodes_.metadata_bytes() + children_.metadata_bytes() +
          state_.created.capacity() * sizeof(int64_t) + roots_.capacity() * sizeof(Root) +
-         namespaces_.size() * sizeof(decltype(namespaces_)::value_type);
+         namespaces_.size() * sizeof(decltype(namespaces_)::value_type) +
+         expires_.size() * sizeof(decltype(expires_)::value_type) +
+         expiries_.size() * sizeof(Expiry);
 }
 
 }  // namespace prefix

@@ -221,6 +221,7 @@ void Tree::update_state(NodeId id) noexcept {
   if (std::exchange(state.fork, fork) && !fork) state.base = state_.age;  // it may go again
   state.queued = state.pins == 0 && !fork;
   if (!state.queued) return;
+  expired_queued_ = expired_queued_ || n.expired;
   state.key = state_key(id, state);
   state.place.value() = {state.key, id};
   state_queue_.insert(std::move(state.place));

@@ -155,6 +155,20 @@ TEST_F(CacheControl, ALowerQuotaHoldsAtOnce) {
   EXPECT_EQ(cached(text(9)), 64);
 }
 
+// What was in use or pinned then stays until it is not.
+TEST_F(CacheControl, ALowerQuotaHoldsWhatItFoundInUse) {
+  open(64);
+  const int32_t small = engine->open_namespace("small");
+  run(text(1), small);
+  const std::vector<int32_t> pinned = text(1);
+  const int64_t lease =
+      engine->cache_pin(small, pinned.data(), static_cast<int64_t>(pinned.size()), 0).lease;
+  engine->set_cache_limits(small, 0, page);
+  EXPECT_EQ(engine->cache_usage(small).tokens, 64);
+  engine->cache_unpin(lease);
+  EXPECT_EQ(engine->cache_usage(small).tokens, 32);
+}
+
 TEST_F(CacheControl, OthersDoNotEvictANamespaceBelowItsFloor) {
   open(8);
   const int32_t kept = engine->open_namespace("kept");

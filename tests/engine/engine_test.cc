@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -11,9 +12,11 @@
 #include <set>
 #include <thread>
 
+#include "base/log.h"
 #include "base/resources.h"
 #include "engine/memory_estimate.h"
 #include "support/manual_clock.h"
+#include "support/temp_folder.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
@@ -387,6 +390,25 @@ TEST(Engine, ImpatientShutdownEndsAPatientOne) {
   patient.join();
   EXPECT_TRUE(job->wait(0));
   EXPECT_EQ(engine->state(), EngineState::kClosed);
+}
+
+// Its own thread would wait for itself.
+TEST(Engine, ALogCallbackMayDropTheLastReference) {
+  const testing_support::TempFolder folder;
+  folder.write("tmp", std::string_view("not a folder"));
+  static std::shared_ptr<Engine> engine;
+  static std::atomic<bool> dropped;
+  engine = make_engine(tiny_checkpoint(), {{"cache_disk", folder.path()}});
+  set_log_callback(
+      [](int32_t, const char*, void*) {
+        engine.reset();
+        dropped = true;
+      },
+      nullptr);
+  const auto job = engine->submit({logits(counting(100))});
+  while (!dropped) std::this_thread::yield();
+  job->wait(-1);
+  set_log_callback(nullptr, nullptr);
 }
 
 TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {

@@ -187,6 +187,70 @@ TEST_F(SchedulerTest, JobsTakeTurnsWhenRowsAreFew) {
   finish_all();
 }
 
+// With many jobs those that came first are done first, not all at the end.
+TEST_F(SchedulerTest, ManyJobsAreNotAllDoneAtTheEnd) {
+  open(1000, 64);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int32_t i = 0; i < 100; ++i) jobs.push_back(submit({logits_of(text(i, 40))}));
+  int step_of_first = 0, steps = 0;
+  for (; !scheduler->idle(); ++steps) {
+    step();
+    if (step_of_first == 0 && jobs.front()->done()) step_of_first = steps + 1;
+    for (size_t i = 0; i + 16 < jobs.size(); ++i)
+      ASSERT_TRUE(jobs[i]->done() || !jobs[i + 16]->done()) << i << " is overtaken by far";
+  }
+  EXPECT_LE(step_of_first, 8) << "of " << steps;
+  EXPECT_LE(steps, 100 * 40 / 64 + 2) << "steps are full";
+}
+
+// A long prompt neither holds others up nor waits for all that come after it.
+TEST_F(SchedulerTest, ALongPromptGetsItsTurnsAmongManyShortOnes) {
+  open(4000, 64);
+  const auto longest = submit({logits_of(text(1, 640))});  // ten turns
+  std::vector<std::shared_ptr<Job>> shorts;
+  int done_while = 0, steps = 0;
+  for (; !longest->done() && steps < 1000; ++steps) {
+    for (int k = 0; k < 2; ++k)  // more than a step computes
+      shorts.push_back(submit({logits_of(text(100 + 2 * steps + k, 48))}));
+    step();
+    if (steps == 3) {
+      EXPECT_TRUE(shorts.front()->done());
+    }
+  }
+  for (const auto& job : shorts) done_while += job->done();
+  EXPECT_LT(steps, 10 * 8 + 20);
+  EXPECT_GT(done_while, steps / 2);
+  for (const auto& job : shorts) job->cancel();
+  finish_all();
+}
+
+// A job of many prompts and one that comes later divide the steps; what had turns is not owed any.
+TEST_F(SchedulerTest, AJobThatRanAloneOwesNothing) {
+  open(4000, 64);
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 60; ++i) batch.push_back(logits_of(text(i, 64)));
+  const auto large = submit(batch);
+  for (int i = 0; i < 30; ++i) step();
+  const int64_t before = large->finished_count();
+  std::vector<std::shared_ptr<Job>> others;
+  for (int32_t k = 0; k < 9; ++k) others.push_back(submit({logits_of(text(100 + k, 320))}));
+  for (int i = 0; i < 40; ++i) step();
+  EXPECT_GT(large->finished_count(), before + 1);
+  finish_all();
+}
+
+TEST_F(SchedulerTest, StepsOfAJobAreThoseWhileItIsThere) {
+  open(100, 64);
+  const auto first = submit({logits_of(text(1, 256))});
+  step();
+  const auto second = submit({logits_of(text(2, 32))});
+  step();
+  EXPECT_TRUE(second->done());
+  finish_all();
+  EXPECT_EQ(second->totals().steps, 1);
+  EXPECT_EQ(first->totals().steps, 5);
+}
+
 // --- time ----------------------------------------------------------------------------------------
 
 TEST_F(SchedulerTest, ADeadlineEndsARequestWhenItHasPassedAndNotBefore) {

@@ -209,13 +209,15 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& u
   const bool refused = hopeless && !next_evicted();
   const bool fits = in_quota && !refused && repeat_make_room(needed, roots_[root].space);
   in_use_ = nullptr;
-  all_repeated();
   same("success of attach", id != kNoNode, fits);
   if (!fits) {
     saw(in_quota ? kFull : kOverQuota);
     stamp(found.edge);
+    repeat_make_room_in(roots_[root].space, 0);
+    all_repeated();
     return false;
   }
+  all_repeated();
   demand(space.quota == 0 || space.tokens + added <= space.quota, "the quota is exceeded");
   Edge* edge = found.edge;
   if (found.matched < n) {
@@ -289,6 +291,8 @@ void CheckedTree::advance(Sequence& s, char token) {
     ++s.edge->locks;
     stamp(from);
     settle(from, true);
+    repeat_make_room_in(roots_[s.root].space, 0);
+    all_repeated();
   }
   const int32_t kept = std::min(taken, s.reserved);
   pool_.unreserve(kept);
@@ -305,6 +309,8 @@ void CheckedTree::unlock(size_t sequence, bool keep) {
   --s.edge->locks;
   stamp(s.edge);
   settle(s.edge, keep);
+  repeat_make_room_in(roots_[s.root].space, 0);  // a lower quota holds what is not in use any more
+  all_repeated();
 }
 
 void CheckedTree::end_at(Edge* e, int32_t length) {

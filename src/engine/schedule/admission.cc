@@ -45,6 +45,7 @@ void Scheduler::admit() {
       Use& use = uses_.find(state->job->spec(waiting[i].index).name_space)->second;
       if (use.waits && state->one_namespace) break;
       if (use.waits || waits_for_tier(*state, waiting[i])) continue;  // others may go first
+      if (is_blocked(*state, waiting[i].index)) return;
       switch (admit_request(state, waiting[i].index)) {
         case Admission::kEnough:
           waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
@@ -53,6 +54,7 @@ void Scheduler::admit() {
           use.waits = true;
           break;
         case Admission::kLacksPages:
+          blocked_ = {state->id, waiting[i].index, pages_.available(), tree_.held_frames()};
           return;
       }
     }
@@ -83,6 +85,14 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
     if (w.fetch) return true;
   }
   return false;
+}
+
+// It did not fit when no less was free, and no more of the tree held: so it need not be tried. States
+// and bands hold pages beside.
+bool Scheduler::is_blocked(const JobState& state, size_t index) const {
+  return blocked_.job == state.id && blocked_.index == index && !running_.empty() &&
+         !states_.on() && tree_.window() == 0 && pages_.available() <= blocked_.available &&
+         tree_.held_frames() >= blocked_.held;
 }
 
 // Where it does not fit now, those that run will make room when they end.

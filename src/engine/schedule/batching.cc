@@ -1,11 +1,16 @@
 // The second duty of a step: which rows it computes, and which sequences read them.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
 namespace {
+
+// Jobs that divide the rows of a step. With more of them each would get on so slowly that all were done
+// at the end only, and no tile of a product were full.
+constexpr size_t kJobsAtOnce = 8;
 
 // Between the first and the last position that are read not all need be.
 bool is_read(const RequestSpec& spec, int32_t position) {
@@ -18,23 +23,52 @@ void Scheduler::fill_step() {
   builder_.begin();
   int32_t budget = options_.row_budget;
   budget -= fill_decode(budget - rows_for_prompts());
-  // Jobs take turns: each gets an equal share, then what is left goes to the first ones. A text
-  // that is not cut may need all of it, so there the first one has no less.
-  std::vector<JobState*> order;
-  for (const auto& state : jobs_) order.push_back(state.get());
-  if (order.size() > 1) {
-    const auto turn = static_cast<size_t>(job_turn_++) % order.size();
-    const int32_t top = order.front()->priority;
+  // A text that is not cut may need all rows, so there the first job has no less.
+  const std::vector<JobState*> order = jobs_with_prompts();
+  size_t shares = 0;  // the first jobs of the highest rank get equal ones, then what is left
+  while (shares < std::min(order.size(), kJobsAtOnce) &&
+         order[shares]->priority == order.front()->priority)
+    ++shares;
+  if (shares > 1) {
     const int32_t share = options_.whole_texts
                               ? options_.row_budget
-                              : options_.row_budget / static_cast<int32_t>(order.size()) + 1;
-    for (size_t i = 0; i < order.size() && budget > 0; ++i) {
-      JobState* state = order[(turn + i) % order.size()];
-      if (state->priority < top) continue;
-      budget -= fill_prefill(state, std::min(budget, share));
-    }
+                              : options_.row_budget / static_cast<int32_t>(shares) + 1;
+    for (size_t i = 0; i < shares && budget > 0; ++i)
+      budget -= fill_prefill(*order[i], std::min(budget, share));
   }
-  for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(order[i], budget);
+  for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(*order[i], budget);
+}
+
+// In the order in which they get rows: by rank, then by turns, then as they came. Lists what each has.
+std::vector<JobState*> Scheduler::jobs_with_prompts() {
+  const auto has_prompt = [](const Sequence& s) { return !s.decoding; };
+  std::vector<JobState*> order;
+  for (const auto& request : running_) request->state->prompts.clear();
+  for (const auto& request : running_) {
+    if (request->answered() || std::ranges::none_of(request->sequences, has_prompt)) continue;
+    JobState& state = *request->state;
+    if (state.prompts.empty()) order.push_back(&state);
+    state.prompts.push_back(request.get());
+  }
+  std::ranges::sort(order, [](const JobState* a, const JobState* b) {
+    return std::tuple(-int64_t{a->priority}, a->turn, a->id) <
+           std::tuple(-int64_t{b->priority}, b->turn, b->id);
+  });
+  if (!order.empty()) turn_ = std::max(turn_, order.front()->turn);
+  return order;
+}
+
+// A job's turn ends when its prompts have had the rows of a step. A new job begins with the turn that
+// others have now, so it goes before those that had more; that new ones do not hold these up for ever,
+// each round of turns raises it, too.
+void Scheduler::count_turn(JobState& state, int32_t rows) {
+  const int64_t turn = options_.row_budget;
+  state.turn_rows += rows;
+  state.turn += state.turn_rows / turn;
+  state.turn_rows %= turn;
+  turn_rows_ += rows;
+  turn_ += turn_rows_ / (turn * static_cast<int64_t>(kJobsAtOnce));
+  turn_rows_ %= turn * static_cast<int64_t>(kJobsAtOnce);
 }
 
 // What decoding leaves: nothing, unless a prompt waits that ranks no lower. Where all rows would go to
@@ -77,11 +111,10 @@ int32_t Scheduler::fill_decode(int32_t budget) {
   return used;
 }
 
-int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
+int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
   int32_t used = 0;
-  for (const auto& request : running_) {
+  for (RunningRequest* request : state.prompts) {
     if (used >= budget) break;
-    if (request->state.get() != only || request->answered()) continue;
     for (Sequence& s : request->sequences) {
       if (s.decoding) continue;
       if (options_.whole_texts && s.length > budget - used) continue;
@@ -100,7 +133,8 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
       begin(*request);
     }
   }
-  only->totals.rows += used;
+  state.totals.rows += used;
+  count_turn(state, used);
   return used;
 }
 

@@ -86,8 +86,6 @@ void Scheduler::complete() {
   if (tiers_) tiers_->computed(step_.rows(), ns);
   commit();
   states_.commit(running_);
-  if (step_.rows() > 0)
-    for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
     for (const auto& request : running_)
       if (is_complete(*request)) finish(*request, Code::kOk, "");

@@ -45,6 +45,9 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   state->id = next_job_++;
   Job& j = *state->job;
   state->totals.requests = static_cast<int64_t>(j.count());
+  state->turn = turn_;
+  state->first_step = accounting_.counters().steps;
+  j.count_cancels(cancels_);
   for (size_t i = 0; i < j.count(); ++i) {
     if (j.finished(i)) {
       ++state->totals.failed;
@@ -53,7 +56,10 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     state->waiting.push_back({.index = i});
     uses_.try_emplace(j.spec(i).name_space);
     state->priority = std::max(state->priority, j.spec(i).priority);
-    state->one_namespace = state->one_namespace && j.spec(i).name_space == j.spec(0).name_space;
+    const RequestSpec& first = j.spec(state->waiting.front().index);
+    state->one_priority = state->one_priority && j.spec(i).priority == first.priority;
+    state->one_namespace = state->one_namespace && j.spec(i).name_space == first.name_space;
+    next_deadline_ = std::min(next_deadline_, deadline_of(j, i));
   }
   std::stable_sort(state->waiting.begin(), state->waiting.end(),
                    [&](const WaitingRequest& a, const WaitingRequest& b) {
@@ -67,9 +73,10 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   if (waiting == 0) {
     j.set_totals(state->totals);
   } else {
-    auto at = jobs_.begin();
-    while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
-    jobs_.insert(at, std::move(state));
+    auto at = jobs_.end();
+    while (at != jobs_.begin() && (*std::prev(at))->priority < state->priority) --at;
+    at = jobs_.insert(at, std::move(state));
+    (*at)->place = at;
   }
   // Last: all before this may fail for lack of memory.
   for (const WaitingRequest& w : there.waiting)
@@ -83,6 +90,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
 
 // A job stands where the highest of its requests that are left puts it.
 void Scheduler::rank_jobs() {
+  if (!std::exchange(ranks_changed_, false)) return;
   for (const std::shared_ptr<JobState>& state : jobs_)
     state->priority =
         state->waiting.empty() ? INT32_MIN : state->job->spec(state->waiting.back().index).priority;
@@ -99,19 +107,32 @@ void Scheduler::expire_cache() {
   tree_.expire(now);
 }
 
+// On the clock of now_(), since start_.
+int64_t Scheduler::deadline_of(const Job& job, size_t index) const {
+  constexpr int64_t kNsPerMs = 1000000;
+  const int64_t ms = job.spec(index).deadline_ms;
+  const int64_t submitted = ns_of(job.submitted() - start_);
+  if (ms <= 0 || ms > (INT64_MAX - std::max<int64_t>(0, submitted)) / kNsPerMs) return INT64_MAX;
+  return submitted + ms * kNsPerMs;
+}
+
 void Scheduler::expire_requests() {
-  const auto now = now_();
+  const int64_t now = ns_of(now_() - start_);
+  const uint64_t cancels = *cancels_;
+  if (std::exchange(cancels_seen_, cancels) == cancels && now <= next_deadline_) return;
+  next_deadline_ = INT64_MAX;
   const auto verdict = [&](const Job& job, size_t index, std::string* message) {
     if (job.cancel_requested(index)) {
       *message = "cancelled by the caller";
       return Code::kCancelled;
     }
-    const int64_t deadline = job.spec(index).deadline_ms;
-    const std::chrono::duration<double, std::milli> since = now - job.submitted();
-    if (deadline > 0 && since.count() > static_cast<double>(deadline)) {
-      *message = cat("deadline_ms = ", deadline, " passed before the request was finished");
+    const int64_t deadline = deadline_of(job, index);
+    if (now > deadline) {
+      *message = cat("deadline_ms = ", job.spec(index).deadline_ms,
+                     " passed before the request was finished");
       return Code::kDeadline;
     }
+    next_deadline_ = std::min(next_deadline_, deadline);
     return Code::kOk;
   };
   std::string message;
@@ -204,6 +225,7 @@ void Scheduler::finish(RunningRequest& request, Code code, const std::string& me
   if (!rows.positions.empty())
     texts_.keep(request.text_root, request.spec().tokens, rows, use_of(request));
   --accounting_.counters().running;
+  finished_ = true;
   finish_request(*request.state, request.index);
 }
 
@@ -228,9 +250,12 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   RequestResult& result = job.edit_result(index);
   result.timing.total_us = job.age_ns() / 1000;
   accounting_.count_finished(job.spec(index).task, result, state.totals);
+  ranks_changed_ = ranks_changed_ || !state.one_priority;
   if (--state.unfinished == 0) {
+    state.totals.steps = accounting_.counters().steps - state.first_step;
     state.totals.total_us = job.age_ns() / 1000;
     job.set_totals(state.totals);
+    state.next_ended = std::exchange(ended_, &state);
   }
   const auto use = uses_.find(job.spec(index).name_space);
   if (--use->second.requests == 0 && use->first != 0) uses_.erase(use);
@@ -239,9 +264,10 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
 
 // Ending a request leaves it in the lists, which may be walked just then; this sweeps them.
 void Scheduler::remove_finished() {
-  running_.remove_if(
-      [](const std::unique_ptr<RunningRequest>& request) { return request->root == kNoNode; });
-  jobs_.remove_if([](const std::shared_ptr<JobState>& s) { return s->unfinished == 0; });
+  if (std::exchange(finished_, false))
+    running_.remove_if(
+        [](const std::unique_ptr<RunningRequest>& request) { return request->root == kNoNode; });
+  while (ended_) jobs_.erase(std::exchange(ended_, ended_->next_ended)->place);
 }
 
 void Scheduler::post(const RunningRequest& request, Event event) const {
@@ -270,6 +296,7 @@ void Scheduler::abort_all(Code code, const char* message) noexcept {
     }
   }
   jobs_.clear();
+  ended_ = nullptr;
   accounting_.counters().waiting = accounting_.counters().running = 0;
 }
 

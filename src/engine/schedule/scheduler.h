@@ -8,11 +8,12 @@
 //          complete() under the lock: commit to the tree, apply results (results.cc)
 //
 // A step takes one row for each decoding sequence and fills the rest of the row budget with pending
-// prompt tokens, jobs taking turns; a prompt that ranks no lower finds a quarter left. Nothing is padded; a sequence that ends leaves at once.
+// prompt tokens, a few jobs at a time taking turns; a prompt that ranks no lower finds a quarter left. Nothing is padded; a sequence that ends leaves at once.
 // Requests whose pages do not fit wait until others finish; who lacks room in a quota holds up its own
 // namespace alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -106,6 +107,7 @@ class Scheduler {
   // admission.cc: the queue, paths in the tree, reservations.
   void rank_jobs();
   void admit();
+  bool is_blocked(const JobState& state, size_t index) const;
   bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
   enum class Admission : uint8_t { kEnough, kLacksQuota, kLacksPages };
   Admission admit_request(const std::shared_ptr<JobState>& state, size_t index);
@@ -131,7 +133,9 @@ class Scheduler {
   void fill_step();
   int32_t rows_for_prompts() const;
   int32_t fill_decode(int32_t budget);
-  int32_t fill_prefill(JobState* only, int32_t budget);
+  std::vector<JobState*> jobs_with_prompts();
+  void count_turn(JobState& state, int32_t rows);
+  int32_t fill_prefill(JobState& state, int32_t budget);
   void collect_outputs();
   void begin(RunningRequest& request);
   void answer(RunningRequest& request);
@@ -144,8 +148,10 @@ class Scheduler {
   void apply_token(RunningRequest& request, Sequence& s, const Output& output);
   bool is_complete(const RunningRequest& request) const;
 
-  // scheduler.cc: the end of a request.
+  // scheduler.cc: the end of a request. What costs a look at all that waits is done only when there is
+  // something to find.
   void expire_requests();
+  int64_t deadline_of(const Job& job, size_t index) const;
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
   void end_sequence(const RunningRequest& request, Sequence& s, bool ran);
@@ -183,7 +189,21 @@ class Scheduler {
   Accounting accounting_;
   int64_t next_job_ = 1;
   int64_t decode_turn_ = 0;
-  int64_t job_turn_ = 0;
+  int64_t turn_ = 0;           // that a job begins with, which comes now
+  int64_t turn_rows_ = 0;      // of all prompts, since it was raised for them
+  JobState* ended_ = nullptr;  // jobs that are to leave jobs_, linked by next_ended
+  bool finished_ = false;      // some of running_ is over
+  bool ranks_changed_ = false;
+  std::shared_ptr<std::atomic<uint64_t>> cancels_ = std::make_shared<std::atomic<uint64_t>>(0);
+  uint64_t cancels_seen_ = 0;
+  int64_t next_deadline_ = INT64_MAX;  // of what is unfinished, at the earliest
+  // The request that pages were lacking for last, and what was free and held then.
+  struct {
+    int64_t job = 0;
+    size_t index = 0;
+    int32_t available = 0;
+    int32_t held = 0;
+  } blocked_;
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;

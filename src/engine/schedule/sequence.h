@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -91,10 +92,17 @@ struct WaitingRequest {
 struct JobState {
   std::shared_ptr<Job> job;
   int64_t id = 0;
-  std::vector<WaitingRequest> waiting;  // next one at the back
+  std::list<std::shared_ptr<JobState>>::iterator place;  // among the scheduler's jobs
+  JobState* next_ended = nullptr;                        // of those that are to leave them
+  std::vector<WaitingRequest> waiting;                   // next one at the back
   size_t unfinished = 0;
   int32_t priority = INT32_MIN;  // the highest of its unfinished requests
-  bool one_namespace = true;     // all its requests are of the same
+  bool one_priority = true;      // all its requests have the same
+  bool one_namespace = true;
+  std::vector<RunningRequest*> prompts;  // that this step computes rows of
+  int64_t turn = 0;        // how often its prompts had the rows of a step; batching.cc
+  int64_t turn_rows = 0;   // in this one
+  int64_t first_step = 0;  // steps that were made before it came
   JobTotals totals;
 };
 
