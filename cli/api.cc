@@ -27,6 +27,15 @@ prefix::Options make_options(const OptionList& options) {
   return made;
 }
 
+prefix_option_details option_details(std::string_view key) {
+  for (size_t i = 0;; ++i) {
+    prefix_error error = PREFIX_ERROR_INIT;
+    prefix_option_details option = PREFIX_OPTION_DETAILS_INIT;
+    check(prefix_option_info(i, &option, &error), error);
+    if (option.key == key) return option;
+  }
+}
+
 Engine open_engine(const std::string& model, const OptionList& options,
                    const std::function<void(double)>& progress) {
   const prefix::Options made = make_options(options);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <prefix.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct Prepared {
 };
 
 prefix::Options make_options(const OptionList& options);
+// Of an option that there is.
+prefix_option_details option_details(std::string_view key);
 
 // progress is called with a fraction in [0, 1] while the model loads, several times a second and at
 // the end.

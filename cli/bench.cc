@@ -46,7 +46,7 @@ struct Side {
 
 struct Model {
   int64_t vocab = 0;
-  double flops_per_row = 0;  // of the matrices alone
+  double flops_per_row = 0;  // of the matrices of the layers
   int64_t max_positions = 0;
   double peak = 0;  // FLOP/s, see measure_peak
   std::string isa;
@@ -93,7 +93,7 @@ std::vector<Shape> read_shapes(const Args& args) {
   return shapes;
 }
 
-Model read_model(const Engine& engine) {
+Model read_model(const Engine& engine, const std::string& path) {
   const nlohmann::json info = nlohmann::json::parse(engine.info_json());
   const nlohmann::json& m = info.at("model");
   Model model;
@@ -101,15 +101,10 @@ Model read_model(const Engine& engine) {
   model.max_positions = m.at("max_positions");
   model.isa = info.at("isa");
   model.threads = info.at("threads");
-  const double hidden = m.at("hidden");
-  const double heads = m.at("heads");
-  const double kv_heads = m.at("kv_heads");
-  const double head_dim = m.at("head_dim");
-  const double intermediate = m.at("intermediate");
-  const double layers = m.at("layers");
-  // Two operations per weight: q, k, v, output, gate, up, down.
-  model.flops_per_row =
-      2 * layers * hidden * (2 * heads * head_dim + 2 * kv_heads * head_dim + 3 * intermediate);
+  // Few rows go through the output matrix, or the embedding in its place.
+  const nlohmann::json files = nlohmann::json::parse(prefix::model_info_json(path));
+  model.flops_per_row = files.at("flops_per_token").get<double>() -
+                        2 * m.at("hidden").get<double>() * m.at("vocab_size").get<double>();
   return model;
 }
 
@@ -275,11 +270,11 @@ int bench_command(const Args& args) {
       OptionList probe_options = options;
       std::erase_if(probe_options, [](const auto& o) { return o.first == "cache_bytes"; });
       Engine probe = open_engine(path, probe_options, on_load);
-      peak = measure_peak(probe, read_model(probe), seed);
+      peak = measure_peak(probe, read_model(probe, path), seed);
     }
     Engine shared_engine = open_engine(path, options, on_load);
     Engine unshared_engine = open_engine(path, unshared_options, on_load);
-    Model model = read_model(shared_engine);
+    Model model = read_model(shared_engine, path);
     const auto prompts = make_prompts(shape, model.vocab, seed);
     Side shared;
     Side unshared;

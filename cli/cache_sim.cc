@@ -50,16 +50,22 @@ int run_operations(const Args& args) {
   Input input("--ops", args.get("--ops"));
   std::istream& in = input.stream();
   int64_t failed = 0;
+  const auto refuse = [&failed](const std::string& error, const std::string& message) {
+    ++failed;
+    const OrderedJson out = {{"error", error}, {"message", message}};
+    std::cout << out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
+  };
   JsonStream stream(in);
-  for (std::string text; stream.next(text);) {
+  std::string text;
+  while (true) {
     try {
+      if (!stream.next(text)) break;
       std::cout << simulation.apply(text) << '\n';
     } catch (const prefix::Error& e) {
-      ++failed;
-      OrderedJson out;
-      out["error"] = e.name();
-      out["message"] = e.what();
-      std::cout << out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
+      refuse(e.name(), e.what());
+    } catch (const Failure& e) {  // the stream goes on behind it
+      refuse(prefix_status_name(PREFIX_ERR_INVALID_ARGUMENT),
+             cat("line ", stream.line(), ": ", e.what()));
     }
     // A program at the other end of the pipe may wait for this result before its next operation.
     if (in.rdbuf()->in_avail() <= 0) std::cout.flush();
@@ -121,18 +127,12 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
 
 // Those that an engine has, but for the one that chooses among them and the one about states.
 std::vector<std::string> engine_policies() {
-  for (size_t i = 0;; ++i) {
-    prefix_error error = PREFIX_ERROR_INIT;
-    prefix_option_details option = PREFIX_OPTION_DETAILS_INIT;
-    check(prefix_option_info(i, &option, &error), error);
-    if (std::string_view(option.key) != "cache_policy") continue;
-    std::string names = option.values;
-    std::replace(names.begin(), names.end(), '|', ',');
-    std::vector<std::string> policies = split(names);
-    std::erase(policies, "auto");
-    std::erase(policies, "marconi");
-    return policies;
-  }
+  std::string names = option_details("cache_policy").values;
+  std::replace(names.begin(), names.end(), '|', ',');
+  std::vector<std::string> policies = split(names);
+  std::erase(policies, "auto");
+  std::erase(policies, "marconi");
+  return policies;
 }
 
 std::vector<std::string> read_policies(const Args& args, const std::vector<Capacity>& capacities) {
@@ -260,10 +260,6 @@ Outcome replay(Trace& trace, const std::string& options, const std::string& poli
 
 int run_trace(const Args& args) {
   const std::string path = args.get("--trace");
-  if (path == "-")
-    fail(
-        "--trace reads its file once for each policy and capacity; standard "
-        "input can be read only once");
   Progress progress("prefix cache-sim", args.choice("--progress", "auto", "auto|on|off"));
   const Costs costs = read_costs(args);
   const std::vector<Capacity> capacities = read_capacities(args, costs);

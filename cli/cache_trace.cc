@@ -194,6 +194,15 @@ void parse_trace_line(const std::string& line, TraceRequest& request, size_t max
 }
 
 Trace::Trace(std::string path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {
+  const bool is_standard = path_ == "-";
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path_, error);
+  // A pipe gives each byte once, and to open one may wait for its writer.
+  if (is_standard || (std::filesystem::exists(status) && !std::filesystem::is_directory(status) &&
+                      !std::filesystem::is_regular_file(status)))
+    fail("--trace reads its file once for each policy and capacity; ",
+         is_standard ? "standard input" : shown(path_) + ", no regular file,",
+         " can be read only once");
   errno = 0;
   std::ifstream file(path_);
   // A folder opens, too, but cannot be read.

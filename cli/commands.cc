@@ -32,7 +32,9 @@ constexpr Flag kInfoFlags[] = {
     {"--machine", "", "what this machine offers: instruction sets, threads, GPU"},
     {"--options", "", "every option there is, of engines and of requests"},
     {"--json", "", "the same as one JSON object"},
-    {"--context", "N", "tokens of a sequence for the memory table; default 4096"},
+    {"--context", "N",
+     "tokens of a sequence for the memory table; default 4096, or all positions\n"
+     "of a model with fewer"},
     {"--batch", "N", "sequences at a time for the memory table; default 1"},
     kThreadsFlag,
     kDeviceFlag,
@@ -58,7 +60,7 @@ constexpr Flag kTreeFlags[] = {
 
 constexpr Flag kCacheSimFlags[] = {
     {"--ops", "FILE", "operations, JSON objects as a stream; - = standard input"},
-    {"--trace", "FILE", "a trace of requests, JSON objects as a stream"},
+    {"--trace", "FILE", "a trace of requests, JSON objects in a regular file"},
     {"--policy", "NAME",
      "what goes first when the cache is full: lru, lfu, fifo, mru, filo,\n"
      "slru, priority, gdsf or gds; default lru. With --trace also a list or all.\n"

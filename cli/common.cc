@@ -36,6 +36,18 @@ std::string shown(std::string_view text, size_t max_bytes) {
   return out;
 }
 
+std::string without_controls(std::string text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0;
+    if (byte == 0xc2 && next >= 0x80 && next < 0xa0)  // the second block of them, in UTF-8
+      text.replace(i, 2, " ");
+    else if (byte < 0x20 || byte == 0x7f)
+      text[i] = ' ';
+  }
+  return text;
+}
+
 std::string grouped(int64_t number) {
   std::string digits = std::to_string(number);
   const size_t first = number < 0 ? 1 : 0;

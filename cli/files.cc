@@ -37,10 +37,11 @@ Output::Output(std::string_view flag, std::string path, std::initializer_list<Na
   for (const NamedFile& other : others) refuse(other);
   if (path_ == "-") return;
   std::error_code error;
-  is_new_ = !fs::exists(path_, error);
+  const bool is_new = !fs::exists(path_, error);
   errno = 0;
   file_.emplace(path_, std::ios::binary | std::ios::app);
   if (!*file_) fail("cannot write ", flag_, " ", shown(path_), reason());
+  if (is_new) made_ = fs::canonical(path_, error);
 }
 
 void Output::refuse(const NamedFile& other) const {
@@ -63,9 +64,9 @@ void Output::refuse(const NamedFile& other) const {
 }
 
 Output::~Output() {
-  if (!file_ || begun_ || !is_new_) return;
+  if (!file_ || begun_ || made_.empty()) return;
   std::error_code error;
-  fs::remove(path_, error);
+  fs::remove(made_, error);
 }
 
 std::ostream& Output::standard() { return std::cout; }

@@ -1,6 +1,7 @@
 // Files that the user names: opened with errors that say which flag named them.
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <istream>
@@ -63,7 +64,8 @@ class Output {
 
   std::string flag_;
   std::string path_;
-  bool is_new_ = false, begun_ = false;
+  std::filesystem::path made_;  // by the constructor; not the link that may lead there
+  bool begun_ = false;
   std::optional<std::ofstream> file_;
 };
 

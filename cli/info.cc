@@ -1,8 +1,10 @@
 // prefix info: what a model holds and costs, and what this machine offers.
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "api.h"
 #include "args.h"
@@ -28,6 +30,38 @@ std::string size_text(int64_t bytes) {
   return text;
 }
 
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+// An engine that is to run on a GPU says why there is none. Its model has no weights: they would be read after
+// the device was found.
+std::string why_no_gpu() {
+  using namespace std::string_view_literals;
+  prefix::Source model;
+  model.add("config.json", bytes_of(R"({"model_type": "llama", "vocab_size": 2, "hidden_size": 8,
+      "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8, "rms_norm_eps": 1e-6,
+      "max_position_embeddings": 8, "tie_word_embeddings": true})"));
+  model.add("model.safetensors", bytes_of("\2\0\0\0\0\0\0\0{}"sv));
+  const prefix::Options options = make_options({{"device", "cuda"}, {"threads", "1"}});
+  try {
+    Engine::open(model, &options).wait();
+  } catch (const prefix::Error& e) {
+    return e.what();
+  }
+  return "no device is listed";
+}
+
+std::string gpu_text(const OrderedJson& devices) {
+  std::string reason;
+  for (const OrderedJson& d : devices) {
+    if (d["kind"] != "cuda") continue;
+    if (d["available"]) return "available";
+    if (reason.empty()) reason = d["reason"];
+  }
+  return "none: " + (reason.empty() ? why_no_gpu() : reason);
+}
+
 OrderedJson machine_json() {
   OrderedJson out;
   out["library"] = prefix_build_info();
@@ -50,10 +84,7 @@ OrderedJson machine_json() {
                        {"free_bytes", d.free_bytes}});
   }
   out["devices"] = std::move(devices);
-  const std::string_view cuda = "cuda";
-  out["gpu"] = prefix_has_feature(cuda.data(), cuda.size())
-                   ? "available"
-                   : "none: this library was built without the CUDA plugin";
+  out["gpu"] = gpu_text(out["devices"]);
   return out;
 }
 
@@ -122,14 +153,22 @@ void print_options(const OrderedJson& options) {
   }
 }
 
+// Of recurrent layers: a state of each sequence and one more, each in whole pages of the cache.
+int64_t states_bytes(const prefix_memory& memory, int64_t state_bytes, int64_t batch) {
+  constexpr int64_t kPageTokens = 32;  // docs/hybrid.md
+  const int64_t page = std::max<int64_t>(1, kPageTokens * memory.kv_bytes_per_token);
+  return (batch + 1) * ((state_bytes + page - 1) / page * page);
+}
+
 OrderedJson model_json(const Args& args, const std::string& path) {
   const prefix::Options options = make_options(engine_options(args));
   const prefix_memory memory = Engine::estimate(path, &options);
   const OrderedJson info = OrderedJson::parse(prefix::model_info_json(path));
-  const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
-  const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
   const int64_t most = info.at("sizes").at("max_positions");
-  if (args.has("--context") && context > most)
+  const int64_t context =
+      args.get_int("--context", std::min<int64_t>(4096, most), 1, int64_t{1} << 32);
+  const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
+  if (context > most)
     fail("--context = ", context, " is beyond the ", most, " positions of the model");
 
   OrderedJson out;
@@ -145,10 +184,12 @@ OrderedJson model_json(const Args& args, const std::string& path) {
                   {"kv_budget", memory.kv_budget_bytes},
                   {"total", memory.total_bytes}};
   const int64_t kv = memory.kv_bytes_per_token * context * batch;
+  const int64_t states = states_bytes(memory, info.at("state_bytes"), batch);
   out["needed"] = {{"context", context},
                    {"batch", batch},
                    {"kv", kv},
-                   {"total", memory.weight_bytes + memory.activation_bytes + kv}};
+                   {"states", states},
+                   {"total", memory.weight_bytes + memory.activation_bytes + kv + states}};
   return out;
 }
 
@@ -175,9 +216,10 @@ void print_model(const OrderedJson& m) {
               bytes(m["bytes"]["weights"]).c_str(), bytes(m["bytes"]["activations"]).c_str(),
               bytes(m["bytes"]["kv_budget"]).c_str(), bytes(m["bytes"]["total"]).c_str());
   const OrderedJson& n = m["needed"];
-  std::printf("for %s sequences of %s tokens that share nothing: keys and values %s, total %s\n",
+  const std::string states = n["states"] == 0 ? "" : cat(", states ", bytes(n["states"]));
+  std::printf("for %s sequences of %s tokens that share nothing: keys and values %s%s, total %s\n",
               grouped(n["batch"].get<int64_t>()).c_str(),
-              grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(),
+              grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(), states.c_str(),
               bytes(n["total"]).c_str());
 }
 

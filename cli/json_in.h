@@ -12,33 +12,54 @@
 
 namespace prefix_cli {
 
-constexpr int kMaxJsonDepth = 32;
+constexpr size_t kMaxJsonDepth = 32;
 constexpr size_t kMaxJson = size_t{1} << 30;
 
-// Json: nlohmann::json, or ordered_json where the order of fields counts. `what` begins messages: "the
-// line".
+// The limits, for whatever reads a text. `what` begins messages: "the line".
+class JsonLimits {
+ public:
+  JsonLimits(std::string_view text, std::string_view what) {
+    if (text.size() > kMaxJson) fail(what, " has ", text.size(), " bytes; the limit is ", kMaxJson);
+    if (text.starts_with(kByteOrderMark)) fail(what, " begins with a byte order mark");
+  }
+  // Of an object or a list.
+  void open() {
+    if (keys_.size() >= kMaxJsonDepth)
+      fail("the JSON is nested deeper than ", kMaxJsonDepth, " levels");
+    keys_.emplace_back();
+  }
+  void close() { keys_.pop_back(); }
+  void key(const std::string& name) {
+    if (!keys_.back().insert(name).second) fail("the key ", shown(name, 80), " occurs twice");
+  }
+  size_t depth() const { return keys_.size(); }
+
+  [[noreturn]] static void fail_at(size_t byte) { fail("not JSON at byte ", byte); }
+  [[noreturn]] static void fail_of_number() {  // in the parser's own words otherwise
+    fail("not JSON: it has a number that is too large");
+  }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of what is open
+};
+
+// Json: nlohmann::json, or ordered_json where the order of fields counts.
 template <typename Json>
 Json json_in(std::string_view text, std::string_view what) {
-  if (text.size() > kMaxJson) fail(what, " has ", text.size(), " bytes; the limit is ", kMaxJson);
-  if (text.starts_with(kByteOrderMark)) fail(what, " begins with a byte order mark");
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&keys](int depth, typename Json::parse_event_t event, Json& value) {
+  JsonLimits limits(text, what);
+  const auto check = [&limits](int, typename Json::parse_event_t event, Json& value) {
     switch (event) {
       case Json::parse_event_t::object_start:
       case Json::parse_event_t::array_start:
-        if (depth >= kMaxJsonDepth)
-          fail("the JSON is nested deeper than ", kMaxJsonDepth, " levels");
-        keys.emplace_back();
+        limits.open();
         break;
       case Json::parse_event_t::object_end:
       case Json::parse_event_t::array_end:
-        keys.pop_back();
+        limits.close();
         break;
-      case Json::parse_event_t::key: {
-        const auto& key = value.template get_ref<const std::string&>();
-        if (!keys.back().insert(key).second) fail("the key ", shown(key, 80), " occurs twice");
+      case Json::parse_event_t::key:
+        limits.key(value.template get_ref<const std::string&>());
         break;
-      }
       case Json::parse_event_t::value:
         break;
     }
@@ -47,9 +68,9 @@ Json json_in(std::string_view text, std::string_view what) {
   try {
     return Json::parse(text, check);
   } catch (const typename Json::parse_error& e) {
-    fail("not JSON at byte ", e.byte);
+    JsonLimits::fail_at(e.byte);
   } catch (const typename Json::out_of_range&) {
-    fail("not JSON: it has a number that is too large");  // in the parser's own words otherwise
+    JsonLimits::fail_of_number();
   }
 }
 

@@ -176,10 +176,10 @@ std::string percent(int64_t part, int64_t all) {
 int order_command(const Args& args) {
   const RowFormat format = row_format(args);
   Progress progress("prefix order", args.choice("--progress", "auto", "auto|on|off"));
-  Input input("--in", args.get("--in", "-"));
-  const NamedFile in{"--in", args.get("--in")};
-  Output output("--out", args.get("--out", "-"), {in});
-  auto summary = output_if_named(args, "--summary", {in, {"--out", args.get("--out")}});
+  const NamedFile in{"--in", args.get("--in", "-")}, of_out{"--out", args.get("--out", "-")};
+  Input input("--in", in.path);
+  Output output("--out", of_out.path, {in});
+  auto summary = output_if_named(args, "--summary", {in, of_out});
 
   TextTable table(format, names_of(args));
   LineReader reader(input, progress);

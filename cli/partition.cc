@@ -115,10 +115,10 @@ int partition_command(const Args& args) {
   const auto parts = static_cast<int32_t>(args.get_int("--parts", 1, 1, 1 << 20));
   const double balance = balance_of(args);
   Progress progress("prefix partition", args.choice("--progress", "auto", "auto|on|off"));
-  Input input("--in", args.get("--in", "-"));
-  const NamedFile in{"--in", args.get("--in")};
-  Output output("--out", args.get("--out", "-"), {in});
-  auto summary = output_if_named(args, "--summary", {in, {"--out", args.get("--out")}});
+  const NamedFile in{"--in", args.get("--in", "-")}, of_out{"--out", args.get("--out", "-")};
+  Input input("--in", in.path);
+  Output output("--out", of_out.path, {in});
+  auto summary = output_if_named(args, "--summary", {in, of_out});
 
   LineReader reader(input, progress);
   const bool csv = format == RowFormat::kCsv;

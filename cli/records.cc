@@ -40,10 +40,13 @@ bool LineReader::next_record(std::string& record) {
   do {
     line_ = next_line_;
     if (!read(record)) return false;
+    if (line_ == 1 && record.starts_with(kByteOrderMark)) record.erase(0, kByteOrderMark.size());
   } while (record.find_first_not_of(" \t\r") == std::string::npos);
-  const auto open = [&] { return std::count(record.begin(), record.end(), '"') % 2 != 0; };
+  const auto odd_quotes = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), '"') % 2 != 0;
+  };
   std::string more;
-  while (open()) {
+  for (bool open = odd_quotes(record); open; open = open != odd_quotes(more)) {
     if (!read(more)) fail("line ", line_, ": a double quote is not closed");
     record += '\n';
     record += more;

@@ -22,7 +22,8 @@ class LineReader {
  public:
   LineReader(Input& input, Progress& progress);
   bool read(std::string& line);
-  // The next record of CSV, over line ends within double quotes; empty lines are none.
+  // The next record of CSV, over line ends within double quotes; empty lines are none. A byte order mark at
+  // the beginning, which spreadsheets write, is left out.
   bool next_record(std::string& record);
   int64_t line() const { return line_; }  // at which the last record began
 

@@ -232,6 +232,19 @@ class BatchRun {
   std::map<size_t, Watch> searches_;  // by job index
 };
 
+// All requests form one batch, however many they are.
+void allow_any_number(OptionList& options) {
+  constexpr const char* kKey = "queue_limit";
+  if (std::ranges::find(options, kKey, &OptionList::value_type::first) != options.end()) return;
+  options.emplace_back(kKey, std::to_string(static_cast<int64_t>(option_details(kKey).maximum)));
+}
+
+int64_t queue_limit_of(const Engine& engine) {
+  const nlohmann::json info = nlohmann::json::parse(engine.info_json());
+  return parse_int("queue_limit", info.at("options").at("queue_limit").get<std::string>(), 1,
+                   INT64_MAX);
+}
+
 void write_summary(Output& file, const Engine& engine, const Totals& totals) {
   const prefix_engine_stats s = engine.stats();
   const nlohmann::json info = nlohmann::json::parse(engine.info_json());
@@ -267,7 +280,8 @@ void write_tree(Output& file, const Engine& engine) {
 
 int run_command(const Args& args) {
   const std::string model = args.need("--model");
-  const OptionList options = engine_options(args);
+  OptionList options = engine_options(args);
+  allow_any_number(options);
   const auto adapters = adapters_of(args);
   const int64_t batch_limit = args.get_int("--batch", 0, 0, int64_t{1} << 31);
   Progress progress("prefix run", args.choice("--progress", "auto", "auto|on|off"));
@@ -294,8 +308,11 @@ int run_command(const Args& args) {
   log.emplace();  // of what comes after the warnings
   LazyText text(model);
 
+  const int64_t queue_limit = queue_limit_of(engine);
+  int64_t queued = 0;  // of those that wait: a task of texts takes its own parts
   std::vector<Request> waiting;
   const auto run_waiting = [&] {
+    queued = 0;
     if (waiting.empty()) return;
     const Clock::time_point start = Clock::now();
     BatchRun run(engine, text, std::move(waiting));
@@ -318,6 +335,11 @@ int run_command(const Args& args) {
       run_waiting();
       continue;
     }
+    queued += request.error.empty() && request.task != Task::kText;
+    if (queued > queue_limit)
+      fail("line ", request.line, ": a batch of more than ", queue_limit,
+           " requests, as many as option queue_limit allows; --batch ", queue_limit,
+           " runs them in parts");
     waiting.push_back(std::move(request));
     if (batch_limit > 0 && static_cast<int64_t>(waiting.size()) >= batch_limit) run_waiting();
   }

@@ -74,7 +74,7 @@ class LibraryText : public Text {
   LibraryText& operator=(const LibraryText&) = delete;
 
   std::vector<int32_t> encode(const std::string& text, bool special) override {
-    // Never more tokens than bytes, and a few that the model wants around them.
+    // Seldom more tokens than bytes, and a few that the model wants around them.
     return read<std::vector<int32_t>>(text.size() + 8, [&](int32_t* out, size_t n, size_t* needed,
                                                            prefix_error* error) {
       return f_.prefix_tokenizer_encode(tokenizer_, text.data(), text.size(),

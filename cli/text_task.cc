@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, 20> kOptions = {
 
 std::string_view task_of(const OrderedJson& object) {
   const auto task = object.find("task");
-  if (task == object.end() || !task->is_string()) return {};
+  if (task == object.end()) return object.contains("prompts") ? "generate" : "";
+  if (!task->is_string()) return {};
   return task->get_ref<const std::string&>();
 }
 

@@ -84,7 +84,7 @@ int tree_command(const Args& args) {
   const bool from_cache = args.has("--from");
   const TreeWords& words = from_cache ? cache_words() : batch_words();
   Output out("--out", args.get("--out", "-"),
-             {{"--in", args.get("--in")},
+             {{"--in", from_cache ? "" : args.get("--in", "-")},
               {"--from", args.get("--from")},
               {"--model", args.get("--model")}});
   int64_t failed = 0;

@@ -19,11 +19,7 @@ std::string label(const Json& first, int64_t tokens, LazyText* text) {
   std::vector<int32_t> ids = first.get<std::vector<int32_t>>();
   if (ids.size() > kLabelTokens) ids.resize(kLabelTokens);
   const char* more = static_cast<int64_t>(ids.size()) < tokens ? " …" : "";
-  if (text && text->get()) {
-    std::string shown = text->get()->decode(ids);
-    std::replace(shown.begin(), shown.end(), '\n', ' ');
-    return cat("“", shown, "”", more);
-  }
+  if (text && text->get()) return cat("“", without_controls(text->get()->decode(ids)), "”", more);
   std::string list;
   for (const int32_t id : ids) list += cat(list.empty() ? "" : " ", id);
   return cat("[", list, more, "]");
@@ -48,11 +44,7 @@ Bar cache_bar(const Json& node, int64_t parent) {
   bar.pending = std::max<int64_t>(0, bar.tokens - count(node, "computed"));
   bar.held = count(node, "held");
   bar.uses = count(node, "uses");
-  if (bar.heading) {
-    bar.label = node.at("namespace").get<std::string>();
-    for (char& c : bar.label)
-      if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
+  if (bar.heading) bar.label = without_controls(node.at("namespace").get<std::string>());
   return bar;
 }
 

@@ -5,6 +5,7 @@ Expected numbers are worked out by hand in the comments. The last line is "N pas
 """
 
 import json
+import os
 import subprocess
 import sys
 import unittest
@@ -172,6 +173,18 @@ class Operations(unittest.TestCase):
         self.assertEqual([r["error"] for r in results if "-1" in r.get("message", "")], ["PREFIX_ERR_OUT_OF_RANGE"] * 2)
         self.assertEqual([r["error"] for r in results if "lock" in r.get("message", "") and "one of" not in r["message"]],
                          ["PREFIX_ERR_MISUSE"])
+
+    def test_a_list_that_is_broken_fails_alone(self):
+        one, two = json.dumps(insert(1, 2)), json.dumps(match(1, 2))
+        first, failed, second, third = ops([f"[{one}", f" {two}]", two], code=1)
+        self.assertEqual(failed, {"error": "PREFIX_ERR_INVALID_ARGUMENT",
+                                  "message": "line 2: the list that begins in line 1 has no comma in front of this object"})
+        self.assertEqual([first["total"], second["matched"], third["matched"]], [2, 2, 2])
+        _, ended, last = ops([f"[{one}, 7", two], code=1)
+        self.assertIn("line 1: the list that begins in line 1 ends with what is no object", ended["message"])
+        self.assertEqual(last["matched"], 2)
+        _, unclosed = ops([f"[{one}"], code=1)
+        self.assertIn("not closed", unclosed["message"])
 
     def test_bytes_that_are_no_text(self):
         done = subprocess.run([BIN / "prefix", "cache-sim", "--ops", "-"], input=b'{"op":"\xff"}\n\x00\n', capture_output=True, timeout=60)
@@ -372,6 +385,15 @@ class Usage(unittest.TestCase):
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
             for needle in needles:
                 self.assertIn(needle, done.stderr, arguments)
+
+    def test_a_pipe_is_read_only_once(self):
+        trace, fifo = write_trace("piped.jsonl", Traces.SMALL).read_text(), SHARED["folder"] / "fifo"
+        os.mkfifo(fifo)  # without a writer: to open it would wait for one
+        for name, stdin in (("/dev/stdin", trace), (fifo, ""), ("-", trace)):
+            done = cache_sim("--trace", name, stdin=stdin)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), name)
+            self.assertIn("--trace reads its file once for each policy and capacity", done.stderr)
+            self.assertIn("standard input" if name == "-" else str(name), done.stderr)
 
     def test_a_trace_is_not_overwritten(self):
         path = write_trace("precious.jsonl", Traces.SMALL)

@@ -82,6 +82,29 @@ class Run(unittest.TestCase):
         again = run([request, request], "--batch", "1")
         self.assertEqual(again[1]["usage"], second["usage"])
 
+    def test_one_batch_has_any_number_of_requests(self):
+        # One more than an engine takes unless it is told.
+        path = SHARED["folder"] / "many.jsonl"
+        run(['{"tokens":[1],"task":"embed","dimensions":1}'] * 1_000_001, "--out", path)
+        with open(path) as results:
+            self.assertEqual(sum('"status":"ok"' in line for line in results), 1_000_001)
+        path.unlink()
+
+    def test_more_requests_than_the_user_allows(self):
+        request = {"tokens": [1, 5], "task": "logits", "ids": [3]}
+        limit = ["--option", "queue_limit=2"]
+        self.assertEqual(len(run([request, {"flush": True}, request, request], *limit)), 3)
+        self.assertEqual(len(run([request] * 5, *limit, "--batch", "2")), 5)
+        self.assertEqual(len(run([request, "no JSON", request], *limit, code=1)), 3)
+        with subprocess.Popen([BIN / "prefix", "run", "--model", SHARED["model"], *limit], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            process.stdin.write(lines([request] * 3))
+            process.stdin.flush()  # and not closed: it is told before the end of the input
+            self.assertEqual(process.wait(timeout=120), 2)
+            self.assertEqual(process.stdout.read(), "")
+            self.assertIn("line 3: a batch of more than 2 requests, as many as option queue_limit allows; --batch 2",
+                          process.stderr.read())
+
     def test_namespaces_do_not_share(self):
         request = {"tokens": [1, 5, 9, 12], "task": "logits", "ids": [3]}
         results = run([{**request, "namespace": "a"}, {**request, "namespace": "b"}])
@@ -382,6 +405,20 @@ class Usage(unittest.TestCase):
             done = subprocess.run([*command, "--in", path], stdout=target, stderr=subprocess.PIPE, text=True)
         self.assertEqual((done.returncode, path.read_text()), (2, request))
         self.assertIn("written into", done.stderr)
+        for others in (["order"], ["partition", "--parts", "2"], ["tree"]):
+            with open(path) as source:
+                done = subprocess.run([BIN / "prefix", *others, "--out", path], stdin=source, capture_output=True, text=True)
+            self.assertEqual((done.returncode, path.read_text()), (2, request), others)
+            self.assertIn("is the file of --in", done.stderr)
+        for others in (["order"], ["partition", "--parts", "2"]):
+            results = SHARED["folder"] / "results"
+            with open(results, "w") as target:
+                done = subprocess.run([BIN / "prefix", *others, "--in", path, "--summary", results], stdout=target,
+                                      stderr=subprocess.PIPE, text=True)
+            self.assertEqual((done.returncode, results.read_text()), (2, ""), others)
+            self.assertIn("is the file of --out", done.stderr)
+            done = prefix(*others, "--summary", "-", stdin=request)
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 2), others)
         with open(path, "a") as target:  # results and a summary may share it
             done = subprocess.run([*command, "--summary", "-"], input=request, stdout=target, text=True)
         self.assertEqual(done.returncode, 0)
@@ -402,6 +439,15 @@ class Usage(unittest.TestCase):
         self.assertIn("--summary", done.stderr)
         run([{"tokens": [1, 2], "task": "logits", "ids": [1]}], "--out", kept)
         self.assertEqual([json.loads(line)["status"] for line in kept.read_text().splitlines()], ["ok"])
+
+    def test_a_link_stays(self):
+        link, target = SHARED["folder"] / "link", SHARED["folder"] / "target"
+        link.symlink_to(target.name)
+        done = prefix("run", "--model", "/nonexistent", "--out", link)
+        self.assertEqual((done.returncode, link.is_symlink(), target.exists()), (2, True, False))
+        run([{"tokens": [1, 2], "task": "logits", "ids": [1]}], "--out", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(len(target.read_text().splitlines()), 1)
 
     def test_one_file_has_one_content(self):
         path = SHARED["folder"] / "both"
@@ -515,9 +561,11 @@ class Info(unittest.TestCase):
         self.assertEqual(model["parameters"], sum(g["parameters"] for g in model["tensors"]))
         self.assertEqual(model["needed"]["kv"], 300 * model["kv_bytes_per_token"])
         self.assertGreater(model["flops_per_token"], 0)
+        self.assertEqual(model["needed"]["states"], 0)
         shown = prefix("info", SHARED["model"]).stdout
         self.assertIn("architecture", shown)
-        self.assertNotIn("a state of", shown)
+        self.assertIn("for 1 sequences of 4,096 tokens", shown)
+        self.assertNotIn("state", shown)
 
     def test_model_with_recurrent_layers(self):
         path = ROOT / "build" / "golden-models" / "granite-h-base"
@@ -525,7 +573,20 @@ class Info(unittest.TestCase):
         self.assertEqual(model["sizes"]["recurrent_layers"], 3)
         # Three layers; three columns of 224 channels, and 6 heads of 32 x 16, in f32.
         self.assertEqual(model["state_bytes"], 3 * 4 * (3 * 224 + 6 * 32 * 16))
-        self.assertIn("a state of the recurrent layers", prefix("info", path).stdout)
+        needed = model["needed"]
+        self.assertEqual(needed["context"], 256)  # all there are
+        # What one takes of the cache is what a cache without room for it says.
+        small = prefix("run", "--model", path, "--option", "cache_bytes=1").stderr
+        state, page = map(int, re.search(r"recurrent layers takes (\d+) and a page of 32 tokens (\d+)", small).groups())
+        self.assertGreater(state, model["state_bytes"])
+        self.assertEqual((needed["kv"], needed["states"]), (256 // 32 * page, 2 * state))
+        four = json.loads(prefix("info", path, "--json", "--batch", "4").stdout)["model"]
+        self.assertEqual(four["needed"]["states"], 5 * state)
+        self.assertEqual(four["needed"]["total"], sum(four["bytes"][key] for key in ("weights", "activations")) +
+                         4 * needed["kv"] + 5 * state)
+        shown = prefix("info", path).stdout
+        self.assertIn("a state of the recurrent layers", shown)
+        self.assertRegex(shown, "for 1 sequences of 256 tokens .*, states ")
 
     def test_machine(self):
         machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
@@ -533,7 +594,14 @@ class Info(unittest.TestCase):
         self.assertEqual(sum(d["kind"] == "cpu" for d in machine["devices"]), 1)
         self.assertIn(machine["devices"][0]["level"], machine["features"])
         self.assertTrue(all(d["available"] or d["reason"] for d in machine["devices"]))
-        self.assertTrue(machine["gpu"])
+        gpus = [d for d in machine["devices"] if d["kind"] == "cuda"]
+        if any(d["available"] for d in gpus):
+            self.assertEqual(machine["gpu"], "available")
+        elif gpus:
+            self.assertEqual(machine["gpu"], f"none: {gpus[0]['reason']}")
+        else:
+            why = prefix("run", "--model", SHARED["model"], "--device", "cuda").stderr
+            self.assertEqual(f"prefix run: {machine['gpu'].removeprefix('none: ')} (PREFIX_ERR_UNSUPPORTED_DEVICE)\n", why)
         cpu = machine["devices"][0]
         self.assertRegex(prefix("info", "--machine").stdout, rf"(?m)^cpu: .*{cpu['level']}, {cpu['threads']} threads, ")
 
@@ -564,6 +632,19 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(shape["shared"]["samples"]), 3)
             self.assertGreater(shape["ratio"], 0)
             self.assertGreater(shape["unshared"]["kv_peak_bytes"], 0)
+
+    def test_operations_are_those_of_info(self):
+        for name in ("granite-h-base", "mixtral-base"):
+            path = ROOT / "build" / "golden-models" / name
+            model = json.loads(prefix("info", path, "--json").stdout)["model"]
+            layers = sum(group["parameters"] * (model["sizes"]["experts_per_token"] / model["sizes"]["experts"]
+                                                if group["group"] == "experts" else 1)
+                         for group in model["tensors"] if group["group"] not in ("embedding", "norm", "output", "unused"))
+            done = prefix("bench", "--model", path, "--shape", "2,64,8", "--pairs", "1", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            side = json.loads(done.stdout)["shared"]
+            operations = side["gemm_gflops_per_second"] * 1e9 * side["gemm_seconds"]
+            self.assertAlmostEqual(operations / side["rows"] / (2 * layers), 1, places=6, msg=name)
 
 
 class Pack(unittest.TestCase):

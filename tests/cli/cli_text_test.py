@@ -233,6 +233,8 @@ class WithText(unittest.TestCase):
         self.assertEqual(own["text"], chat["text"])
         self.assertEqual(owns["texts"], [chat["text"]] * 2)
         self.assertEqual(stopped["texts"], [""])
+        untold, = self.run_text([{"prompts": ["w5 w6", "w7"], **options}])  # task is generate where it is not given
+        self.assertEqual(untold["texts"], prompts["texts"])
         self.assertEqual(prompts["usage"]["generated"], 12)
 
     def test_a_stop_string_may_end_in_bytes(self):
@@ -333,6 +335,17 @@ class WithText(unittest.TestCase):
         done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
         self.assertIn("w5", done.stdout)
         self.assertIn("4 tokens given, 3 computed", done.stdout)
+
+    def test_words_of_a_tree_cannot_move_a_cursor(self):
+        model = SHARED["folder"] / "moving"
+        self.write_model(model, 131)
+        tokenizer = (model / "tokenizer.json").read_text()
+        (model / "tokenizer.json").write_text(tokenizer.replace('"w5"', json.dumps("\x1b[2Jé\r\n\a\x7f\u009bx")))
+        for form in ("text", "dot", "svg"):
+            done = prefix("tree", "--model", model, "--format", form, stdin=lines([{"tokens": [5, 6]}]))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("“ [2Jé     x w6”", done.stdout)
+            self.assertFalse(set("\x1b\r\a\x7f\u009b") & set(done.stdout), form)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,17 @@ class Order(unittest.TestCase):
         order("", "--in", path, "--out", to)
         self.assertEqual(list(csv.reader(io.StringIO(to.read_text()))), rows)
 
+    def test_csv_may_begin_with_a_byte_order_mark(self):
+        self.assertEqual(order("\ufeffa,b\n1,2\n", "--format", "csv", "--columns", "a").stdout, "a,b,prompt_order\n1,2,a\n")
+        self.assertEqual(order('\ufeff"a"\n1\n', "--format", "csv").stdout, "a,prompt_order\n1,a\n")
+        self.assertIn("byte order mark", order('\ufeff{"a":1}\n', code=2).stderr)  # as everywhere in JSON
+
+    def test_a_field_has_any_number_of_lines(self):
+        # Far beyond the time limit of prefix() where a record is looked at from its beginning for each of its lines.
+        lines_of_a_field = "\n" * 3_000_000
+        self.assertEqual(order(f'a\n"{lines_of_a_field}"\n', "--format", "csv").stdout,
+                         f'a,prompt_order\n"{lines_of_a_field}",a\n')
+
     def test_nothing_and_little(self):
         self.assertEqual(order("").stdout, "")
         self.assertEqual(order("\n\n").stdout, "")
@@ -93,8 +104,13 @@ class Order(unittest.TestCase):
 
     def test_what_is_refused(self):
         for rows, flags, words in [
-                ("[1]\n", [], ["line 1", "object"]), ('{"a":1}\n\n{"a":\n', [], ["line 3", "not JSON"]),
+                ("[1]\n", [], ["line 1", "object"]), ('[1,{"a":1}]\n', [], ["line 1", "not an object"]), ('{"a":1}\n\n{"a":\n', [], ["line 3", "not JSON"]),
                 ('{"a":1,"a":2}\n', [], ["line 1", '"a" occurs twice']),
+                ('{"a":{"b":1,"b":2}}\n', [], ["line 1", '"b" occurs twice']),
+                ('{"a":1e999}\n', [], ["line 1", "not JSON", "a number that is too large"]),
+                ('{"a":tru}\n', [], ["line 1", "not JSON at byte 9"]),
+                ('{"a":' + "[" * 32 + "]" * 32 + "}\n", [], ["line 1", "32 levels"]),
+                ('"a"\n', [], ["line 1", "not an object"]), ('[[{"a":1}],2\n', [], ["line 1", "not JSON"]),
                 ('{"a":1}\n', ["--columns", "b"], ['"b"', "no row has"]),
                 ('{"a":1}\n', ["--columns", ""], ["--columns is empty"]),
                 ("a,b\n1\n", ["--format", "csv"], ["line 2 has 1 fields", "header has 2"]),
@@ -186,6 +202,8 @@ class Partition(unittest.TestCase):
         out = partition([{"m": [{"role": "user"}]}], "--field", "m", "--parts", 3).stdout
         self.assertEqual(json.loads(out), {"m": [{"role": "user"}], "part": 0})
         self.assertEqual(partition("", "--parts", 4).stdout, "")
+        out = partition("\ufefftext,n\naa,1\n", "--format", "csv", "--parts", 1).stdout
+        self.assertEqual(out, "text,n,part\naa,1,0\n")
 
     def test_what_is_refused(self):
         good = '{"tokens":[1]}\n'

@@ -6,11 +6,12 @@ Pictures of requests, and of an engine's cache. The last line is "N passed, N fa
 
 import json
 import random
+import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-from outside import SHARED, lines, main, prefix, run, tokens
+from outside import BIN, SHARED, lines, main, prefix, run, tokens
 
 
 class Tree(unittest.TestCase):
@@ -106,6 +107,10 @@ class CacheTree(unittest.TestCase):
         for line in dot.splitlines():
             self.assertEqual(len(line.replace("\\\\", "").replace('\\"', "").split('"')) % 2, 1, line)
 
+    def test_names_cannot_move_a_cursor(self):
+        self.write([(0, "\x1b[2J\x7f\u009bé")])
+        self.assertIn("─  [2J  é: 0 tokens\n", self.picture())
+
     def test_an_empty_cache(self):
         self.write([(0, "(default)")])
         self.assertEqual(self.picture(), "└─ (default): 0 tokens\n0 tokens in 0 nodes, 1 namespace\n")
@@ -151,6 +156,14 @@ class CacheTree(unittest.TestCase):
             done = prefix("tree", "--from", self.path, *flags)
             self.assertEqual(done.returncode, 2)
             self.assertIn(flags[0], done.stderr)
+
+    def test_what_is_not_read_may_be_written(self):
+        self.write([(0, "a")])
+        out = SHARED["folder"] / "picture.txt"
+        out.write_text("old\n")
+        with open(out) as source:
+            done = subprocess.run([BIN / "prefix", "tree", "--from", self.path, "--out", out], stdin=source, capture_output=True)
+        self.assertEqual((done.returncode, out.read_text()), (0, "└─ a: 0 tokens\n0 tokens in 0 nodes, 1 namespace\n"))
 
 
 if __name__ == "__main__":
