@@ -466,6 +466,13 @@ void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept
   }
 }
 
+void Tree::prolong(NodeId id, int64_t expires_ms) noexcept {
+  for (; nodes_[id].length > 0; id = nodes_[id].parent) {
+    set_expiry(id, {.expires_ms = expires_ms}, false);
+    if (whole_) return;
+  }
+}
+
 // What a use leaves on the nodes it found. They are held, so none of them is queued.
 void Tree::use_path(NodeId id, const AttachOptions& use) {
   const bool expiring = !expires_.empty();

@@ -199,6 +199,11 @@ class Tree {
   // Drops a lock that was only to keep the path, as unlock(id, true) but no use of it.
   void unlock_quietly(NodeId id);
 
+  // The node goes when its time is over, or as soon as it can if that is now.
+  bool has_expiry(NodeId id) const { return nodes_[id].expired || expires_.contains(id); }
+  // The nodes of a path that end some time do not end before this one.
+  void prolong(NodeId id, int64_t expires_ms) noexcept;
+
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
 
@@ -282,6 +287,8 @@ class Tree {
   void renew_state(NodeId id, uint32_t uses);
   // As make_room(), within the quota of the namespace, of which `taken` pages more will be a state's.
   bool make_state_room(int32_t pages, int32_t name_space, int32_t taken = 0);
+  // The same for pages that were taken already, of a state of this node; the pool is not asked.
+  bool make_quota_room(NodeId id, int32_t pages);
   size_t state_count() const { return states_.size(); }
   int64_t state_page_count() const;
   int64_t state_evictions() const { return state_evictions_; }

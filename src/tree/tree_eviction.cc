@@ -147,9 +147,14 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
       continue;
     }
     const Namespace* s = find_space(name_space);
-    const EvictionQueue* own = s ? s->own.get() : nullptr;
-    if (!own || own->empty()) return false;
-    evict_tail(own->front(), wanted);
+    if (!s || !s->own) return false;  // its own floor binds others only
+    if (!s->own->empty()) {
+      evict_tail(s->own->front(), wanted);
+      continue;
+    }
+    const NodeId state = state_victim(name_space);
+    if (state == kNoNode) return false;
+    evict_state(state);
   }
   return true;
 }

@@ -286,6 +286,10 @@ bool Tree::make_state_room(int32_t pages, int32_t name_space, int32_t taken) {
          make_room(pages, name_space);
 }
 
+bool Tree::make_quota_room(NodeId id, int32_t pages) {
+  return make_room_in(name_space(nodes_[id]), int64_t{pages} * kPageTokens);
+}
+
 void Tree::check_states(std::vector<int32_t>& owners) const {
   std::unordered_map<int32_t, int64_t> of_namespace;
   size_t queued = 0;

@@ -390,6 +390,26 @@ TEST_F(SchedulerTest, WhatIsCachedGoesWhenItsTimeToLiveIsOverAndNotBefore) {
   EXPECT_EQ(there(2), 64) << "of another request, without a limit";
 }
 
+// It is the time of what a request leaves, not of the request.
+TEST_F(SchedulerTest, ATimeToLiveBeginsWhenARequestEnds) {
+  RequestSpec slow = generate(text(1, 64), 6);
+  slow.cache_ttl_ms = 100;
+  const auto job = submit({slow});
+  while (!job->done()) {
+    step();
+    clock.advance(60ms);
+  }
+  const NodeId root = scheduler->roots().root_of(0, 70, 0);
+  const auto there = [&] {
+    scheduler->expire_cache();
+    return tree->match(root, text(1, 64)).computed;
+  };
+  clock.advance(39ms);
+  EXPECT_EQ(there(), 64);
+  clock.advance(1ms);
+  EXPECT_EQ(there(), 0);
+}
+
 // --- ends ----------------------------------------------------------------------------------------
 
 TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {

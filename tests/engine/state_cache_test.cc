@@ -337,6 +337,36 @@ TEST_P(StateCache, TheStatesOfOneStepStayInTheQuota) {
   EXPECT_EQ(engine->stats().states, 2);
 }
 
+// What ends in one step has states that nobody made room for.
+TEST_P(StateCache, TheStatesOfGenerationsThatEndStayInTheQuota) {
+  const int32_t space = engine->open_namespace("tenant");
+  const int64_t quota = (20 + 2 * state_pages()) * page_bytes();
+  engine->set_cache_limits(space, 0, quota);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 8; ++i) batch.push_back(generation(text(20), 4));
+  for (RequestSpec& spec : batch) spec.name_space = space;
+  const auto job = run_all(*engine, batch);
+  for (size_t i = 0; i < batch.size(); ++i) EXPECT_EQ(job->result(i).status, Code::kOk);
+  const int64_t states = engine->stats().states;
+  EXPECT_LE(engine->cache_usage(space).tokens * page_bytes() / 32 + states * state_pages() * page_bytes(),
+            quota);
+  EXPECT_GT(states, 0);
+}
+
+// Two that begin alike, one in front of the third and one behind it, which begins otherwise: it must
+// not take the state that the first one continues from.
+TEST_P(StateCache, NobodyTakesTheStateOfASequenceInFront) {
+  const Tokens first = text(60), other = text(60), behind = joined(first_tokens(first, 30), text(30));
+  for (int64_t pages = state_pages() + 6; pages < 2 * state_pages() + 9; ++pages) {
+    const auto e = open({{"cache_bytes", std::to_string(pages * page_bytes())}, {"rows", "1"}});
+    const auto a = e->submit({logits_of(first)});
+    const auto b = e->submit({logits_of(other), logits_of(behind)});
+    a->wait(-1);
+    b->wait(-1);
+    EXPECT_LT(e->stats().steps, 1000) << pages;
+  }
+}
+
 // Two questions about a document show where questions part: those about the next one find a state.
 TEST_P(StateCache, StatesArePlacedWhereLaterRequestsArePart) {
   for (const auto& [states, policy, expected] :

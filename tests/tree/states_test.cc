@@ -172,6 +172,20 @@ TEST_F(StatesTest, AStateAtAForkStaysUntilTheForkIsGone) {
   tree.check();
 }
 
+// A floor keeps others away; its namespace gives up one state, not all that it has.
+TEST_F(StatesTest, ASpaceGivesUpAStateBelowItsOwnFloor) {
+  tree.set_limits(0, 20 * kPageTokens, 0);
+  const NodeId first = cached(count_from(0, 32)), second = cached(count_from(100, 32));
+  give_state(first, 8);
+  give_state(second, 8);
+  EXPECT_FALSE(tree.make_room(5));
+  EXPECT_EQ(tree.state_count(), 2u);
+  EXPECT_TRUE(tree.make_room(5, 0));
+  EXPECT_EQ(tree.state_count(), 1u);
+  EXPECT_TRUE(tree.has_state(second)) << "the one used last";
+  tree.check();
+}
+
 TEST_F(StatesTest, APinnedStateStaysAndOneThatNobodyKeepsGoesWithItsLastPin) {
   const NodeId node = computed(count_from(0, 32));
   tree.add_state(node, tree.take_state_pages(10), false);  // pinned once

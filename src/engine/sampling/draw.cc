@@ -19,8 +19,8 @@ double uniform(int64_t seed, int64_t index) {
 
 }  // namespace
 
-// Order of truncation: top-k, then temperature, then min-p, then top-p, as transformers applies
-// them with temperature first for the probability cuts.
+// Order of truncation: top-k, then temperature, then min-p, then top-p of what is left, as in vLLM
+// (transformers has top-p before min-p).
 int32_t draw(std::span<const ops::Candidate> candidates, const Sampling& options, int64_t index) {
   std::vector<double> weights(candidates.size());
   double total = 0;

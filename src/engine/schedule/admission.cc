@@ -224,10 +224,11 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
     }
   }
   kept = OwnPath::kNothing;
-  Match root = match;
-  root.node = request.root;
-  root.offset = root.matched = root.computed = 0;
-  return tree_.drop_after(root, EvictReason::kCapacity) > 0;
+  if (match.matched == 0) return false;
+  Match first = match;
+  first.node = tree_.node_at(match.node, 0);
+  first.offset = first.matched = first.computed = 0;
+  return tree_.drop_after(first, EvictReason::kCapacity) > 0;
 }
 
 // The tokens of the longest path of a request when it ends, at most.

@@ -182,20 +182,26 @@ std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_spac
       return tree_.take_state_pages(state_pages_);
     }
   }
-  const bool own = s.resume_node != kNoNode && !leased(s.resume_node);
-  return take_from(own ? s.resume_node : last_behind(s));
+  return take_from(writable_by(s));
 }
 
-// The state that the last sequence behind `s` continues from.
-NodeId States::last_behind(const Sequence& s) const {
-  NodeId last = kNoNode;
-  bool behind = false;
-  for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
-    if (behind && other.resume_node != kNoNode && !leased(other.resume_node))
-      last = other.resume_node;
-    behind = behind || &other == &s;
+// The state that `s` continues from, or else the last one behind it, but none that a sequence in front
+// of it continues from: these would take each other's, and nobody would come further.
+NodeId States::writable_by(const Sequence& s) const {
+  std::vector<NodeId> nodes;  // that sequences continue from, in their order
+  size_t own = 0;
+  for_each_sequence(*running_, [&](RunningRequest&, const Sequence& other) {
+    if (&other == &s) own = nodes.size();
+    nodes.push_back(other.resume_node);
   });
-  return last;
+  const auto is_free = [&](size_t i, size_t front) {
+    const auto end = nodes.begin() + static_cast<ptrdiff_t>(front);
+    return nodes[i] != kNoNode && !leased(nodes[i]) && std::find(nodes.begin(), end, nodes[i]) == end;
+  };
+  if (is_free(own, own)) return nodes[own];
+  for (size_t i = nodes.size() - 1; i > own; --i)
+    if (is_free(i, own + 1)) return nodes[i];
+  return kNoNode;
 }
 
 // Those that continue from it will begin at a state before it. In this step it is read before it is
@@ -281,7 +287,7 @@ void States::release(Sequence& s, bool keep) {
   NodeId node = kNoNode;
   try {
     if (keep) node = computed_end(s.node, s.resume);
-    if (node != kNoNode && !tree_.has_state(node)) {
+    if (node != kNoNode && !tree_.has_state(node) && tree_.make_quota_room(node, state_pages_)) {
       tree_.add_state(node, std::exchange(s.own, {}), true);
       tree_.unpin_state(node);
       thin(node);

@@ -75,7 +75,7 @@ class States {
   bool capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step);
   bool may_keep();
   std::vector<int32_t> pages_for(Sequence& s, bool keep, int32_t name_space);
-  NodeId last_behind(const Sequence& s) const;
+  NodeId writable_by(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);
   bool leased(NodeId node) const;
   void resume(Sequence& s);
