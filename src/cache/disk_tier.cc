@@ -28,16 +28,26 @@ DiskTier::DiskTier(DiskTierOptions options)
     : options_(std::move(options)),
       folder_(options_.folder, options_.sync, options_.fault),
       queue_(options_.queue, [this](TierCall& call, size_t first, size_t count) {
-        for (size_t i = first; i < first + count; ++i) {
-          const PageKey& key = call.keys[i];
-          const Outcome outcome = call.kind == TierCall::Kind::kGet ? get_one(key, call.buffers[i])
-                                  : call.kind == TierCall::Kind::kPut ? put_one(key, call.blobs[i])
-                                                                      : exists_one(key);
-          queue_.complete(call, i, outcome);
-        }
+        for (size_t i = first; i < first + count; ++i) queue_.complete(call, i, work_on(call, i));
       }) {
   folder_.remove_leftovers();
   compare_with_folder();
+}
+
+DiskTier::Outcome DiskTier::work_on(TierCall& call, size_t i) {
+  const PageKey& key = call.keys[i];
+  const int64_t time = call.time - static_cast<int64_t>(i);
+  switch (call.kind) {
+    case TierCall::Kind::kGet:
+      return get_one(key, call.buffers[i], time);
+    case TierCall::Kind::kPut:
+      return put_one(key, call.blobs[i], time);
+    case TierCall::Kind::kUse:
+      return use_one(key, time);
+    case TierCall::Kind::kExists:
+      break;
+  }
+  return exists_one(key);
 }
 
 TicketPtr DiskTier::exists(std::span<const PageKey> keys) noexcept {
@@ -46,11 +56,15 @@ TicketPtr DiskTier::exists(std::span<const PageKey> keys) noexcept {
 
 TicketPtr DiskTier::get(std::span<const PageKey> keys,
                         std::span<const PageBuffer> buffers) noexcept {
-  return queue_.start(TierCall::Kind::kGet, keys, buffers, {});
+  return queue_.start(TierCall::Kind::kGet, keys, buffers, {}, now(keys.size()));
 }
 
 TicketPtr DiskTier::put(std::span<const PageKey> keys, std::span<const PageBlob> blobs) noexcept {
-  return queue_.start(TierCall::Kind::kPut, keys, {}, blobs);
+  return queue_.start(TierCall::Kind::kPut, keys, {}, blobs, now(keys.size()));
+}
+
+TicketPtr DiskTier::use(std::span<const PageKey> keys) noexcept {
+  return queue_.start(TierCall::Kind::kUse, keys, {}, {}, now(keys.size()));
 }
 
 TierStats DiskTier::stats() const noexcept {
@@ -63,14 +77,14 @@ TierStats DiskTier::stats() const noexcept {
   return stats;
 }
 
-int64_t DiskTier::now() {
+int64_t DiskTier::now(size_t uses) {
   const int64_t clock = std::chrono::duration_cast<std::chrono::nanoseconds>(
                             std::chrono::system_clock::now().time_since_epoch())
                             .count();
   int64_t last = last_time_.load(std::memory_order_relaxed);
   int64_t time;
   do {
-    time = std::max(clock, last + 1);
+    time = std::max(clock, last + static_cast<int64_t>(uses));
   } while (!last_time_.compare_exchange_weak(last, time, std::memory_order_relaxed));
   return time;
 }
@@ -80,9 +94,8 @@ DiskTier::Outcome DiskTier::exists_one(const PageKey& key) {
   return found && found->bytes >= kDiskHeader ? Outcome::kHit : Outcome::kMiss;
 }
 
-DiskTier::Outcome DiskTier::get_one(const PageKey& key, const PageBuffer& buffer) {
+DiskTier::Outcome DiskTier::get_one(const PageKey& key, const PageBuffer& buffer, int64_t time) {
   if (!buffer.data) return Outcome::kMiss;
-  const int64_t time = now();
   const DiskFolder::Read read = folder_.read(key, {buffer.data.get(), buffer.size}, time);
   if (read == DiskFolder::Read::kFailed) return Outcome::kMiss;
   const std::lock_guard lock(mutex_);
@@ -107,14 +120,13 @@ DiskTier::Outcome DiskTier::get_one(const PageKey& key, const PageBuffer& buffer
   return Outcome::kMiss;
 }
 
-DiskTier::Outcome DiskTier::put_one(const PageKey& key, const PageBlob& blob) {
+DiskTier::Outcome DiskTier::put_one(const PageKey& key, const PageBlob& blob, int64_t time) {
   if (!blob.data || !folder_.usable()) return Outcome::kNotStored;
   const uint64_t bytes = kDiskHeader + blob.size;
   if (bytes > options_.cap_bytes) {
     queue_.count([](TierStats& s) { ++s.too_large; });
     return Outcome::kNotStored;
   }
-  const int64_t time = now();
   {
     const std::lock_guard lock(mutex_);
     const AtEnd totals([this] { publish_totals(); });
@@ -151,6 +163,13 @@ DiskTier::Outcome DiskTier::put_one(const PageKey& key, const PageBlob& blob) {
     compare_with_folder();
   }
   return Outcome::kStored;
+}
+
+DiskTier::Outcome DiskTier::use_one(const PageKey& key, int64_t time) {
+  const std::lock_guard lock(mutex_);
+  const AtEnd totals([this] { publish_totals(); });
+  const std::optional<DiskFolder::Found> found = folder_.probe(key);
+  return found && keep(key, found->bytes, time) ? Outcome::kHit : Outcome::kMiss;
 }
 
 // Folder by folder, so that other threads wait for the lock no longer than one listing takes.

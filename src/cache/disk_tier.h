@@ -14,7 +14,11 @@
 // written since. So a folder that n processes share may be above the cap by n eighths of it.
 //
 // What goes first when room is needed: the page that was used longest ago, by any process. The last
-// use is the file's time of modification.
+// use is the file's time of modification. Of the pages of one call the first one counts as used at
+// the time of the call and each further one a nanosecond before, so that a path goes from its end:
+//
+//   call at T     page 0  page 1  page 2 ...        page 1 without page 0 is worth nothing
+//   last use      T       T - 1   T - 2
 #pragma once
 
 #include <atomic>
@@ -56,17 +60,21 @@ class DiskTier final : public Tier {
                 std::span<const PageBuffer> buffers) noexcept override;
   TicketPtr put(std::span<const PageKey> keys, std::span<const PageBlob> blobs) noexcept override;
   TierStats stats() const noexcept override;
+  TicketPtr use(std::span<const PageKey> keys) noexcept override;
   // Why the folder cannot be used; empty when it can.
   const std::string& problem() const { return folder_.problem(); }
 
  private:
   using Outcome = TierQueue::Outcome;
 
+  Outcome work_on(TierCall& call, size_t i);
   Outcome exists_one(const PageKey& key);
-  Outcome get_one(const PageKey& key, const PageBuffer& buffer);
-  Outcome put_one(const PageKey& key, const PageBlob& blob);
-  // The present, later with each call, so that no two uses are at the same time.
-  int64_t now();
+  Outcome get_one(const PageKey& key, const PageBuffer& buffer, int64_t time);
+  Outcome put_one(const PageKey& key, const PageBlob& blob, int64_t time);
+  Outcome use_one(const PageKey& key, int64_t time);
+  // The present, for so many uses that end there: later than those of the call before, so that no
+  // two are at the same time.
+  int64_t now(size_t uses = 1);
   void compare_with_folder();
   // These want the lock.
   bool make_room(uint64_t bytes);

@@ -50,15 +50,21 @@ LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages
 // --- fetching ------------------------------------------------------------------------------------
 
 std::shared_ptr<const Fetch> LowerTiers::lookup(NodeId root, std::span<const int32_t> tokens,
-                                                const Match& match, int32_t limit, bool* own) {
+                                                const Match& match, int32_t limit, bool* own,
+                                                const AttachOptions& use) {
   *own = true;
   if (match.computed < match.matched) return nullptr;  // being computed just now
-  if (state_pages_ > 0) return begin(find_state(root, tokens, match, limit), own);
+  if (state_pages_ > 0) {
+    const std::shared_ptr<Fetch> of_state = find_state(root, tokens, match, limit);
+    if (of_state) of_state->use = use;
+    return begin(of_state, own);
+  }
   const int32_t first = match.matched / kPageTokens;
   const auto last = static_cast<int32_t>(tokens.size()) / kPageTokens;
   if (first >= last) return nullptr;
   const auto f = std::make_shared<Fetch>();
   f->root = root;
+  f->use = use;
   const auto whole = tokens.first(static_cast<size_t>(last) * kPageTokens);
   f->tokens.assign(whole.begin(), whole.end());
   f->first_block = first;
@@ -119,6 +125,7 @@ bool LowerTiers::next_tier(Fetch& f) {
 bool LowerTiers::read(Fetch& f) {
   const size_t bytes = kv_.layout().page_bytes();
   const size_t count = std::min(f.known - f.at, std::max<size_t>(1, limits_.read_bytes / bytes));
+  ++f.reads;
   return get(f, std::span(f.keys).subspan(f.at, count));
 }
 
@@ -144,6 +151,15 @@ size_t LowerTiers::usable(const Fetch& f) const {
   return n;
 }
 
+// As the request will use it that waits for this, and so that what runs can still grow.
+AttachOptions LowerTiers::use_of(const Fetch& f) const {
+  AttachOptions use = f.use;
+  use.job = 0;  // which did not compute it
+  use.count_as_use = false;
+  use.reserve_tokens = static_cast<int32_t>(std::min<int64_t>(reserved(f.root), INT32_MAX / 2));
+  return use;
+}
+
 // Puts the first `count` buffers into the tree; false when they do not fit there (any more).
 bool LowerTiers::install(Fetch& f, size_t count) {
   const auto begin = f.first_block + static_cast<int32_t>(f.at);
@@ -153,7 +169,7 @@ bool LowerTiers::install(Fetch& f, size_t count) {
   if (tree_.match(f.root, tokens).matched / kPageTokens < begin) return false;
   try {
     const NodeId id = install_pages(
-        tree_, pages_, kv_, f.root, tokens, {}, [&](int32_t block) -> const std::byte* {
+        tree_, pages_, kv_, f.root, tokens, use_of(f), [&](int32_t block) -> const std::byte* {
           return f.buffers[static_cast<size_t>(block - begin)].data.get();
         });
     if (id == kNoNode) return false;
@@ -218,6 +234,7 @@ void LowerTiers::poll() {
     const size_t before = f.at;
     f.done = !wanted || advance(f);
     if (f.done && wanted && f.length > 0 && f.at == f.keys.size()) install_state(f);
+    if (f.done) use_fetched(f);
     // Others that want the pages which came need not wait any more; a state comes last.
     const bool moved = state_pages_ == 0 && f.at > before;
     if (f.done || moved) {
@@ -232,6 +249,17 @@ void LowerTiers::poll() {
     }
   }
   step_ns_ = 0;
+  std::erase_if(writing_, [](const TicketPtr& t) { return t->done(); });
+  save_rests();
+}
+
+// The tiers see no use of the pages before those that they were asked for, and one after the other of what was
+// read in pieces.
+void LowerTiers::use_fetched(const Fetch& f) {
+  if (f.at == 0 || (f.first_block == 0 && f.reads < 2)) return;
+  const int32_t length = (f.first_block + static_cast<int32_t>(f.at)) * kPageTokens;
+  const Match match = tree_.match(f.root, std::span(f.tokens).first(static_cast<size_t>(length)));
+  if (match.computed == length) use_path(match.node, length);
 }
 
 void LowerTiers::forget(NodeId root) {
@@ -244,6 +272,7 @@ void LowerTiers::forget(NodeId root) {
     std::erase_if(by_next_, [&](const auto& entry) { return entry.second == here; });
     fetches_.erase(here);
   }
+  std::erase_if(rests_, [&](const Rest& rest) { return rest.root == root; });
 }
 
 void LowerTiers::computed(int64_t rows, int64_t ns) {
@@ -262,21 +291,78 @@ uint32_t LowerTiers::saved_now() const {
 
 void LowerTiers::save(NodeId node, int32_t length) {
   try {
-    save_path(node, tree_.whole_until(node, length));
+    length = tree_.whole_until(node, length);
+    if (!save_path(node, length)) note_rest(node, length);
   } catch (const std::bad_alloc&) {  // another time
   }
 }
 
-void LowerTiers::save_path(NodeId node, int32_t length) {
-  if (length == 0) return;
+void LowerTiers::note_rest(NodeId node, int32_t length) {
+  if (rests_.size() >= limits_.rests) return;
+  Rest rest{tree_.root(tree_.node(node)), {}};
+  for (const NodeId id : path_to(node, length)) {
+    const std::vector<int32_t> tokens = tree_.tokens(tree_.node(id));
+    rest.tokens.insert(rest.tokens.end(), tokens.begin(), tokens.end());
+  }
+  rest.tokens.resize(static_cast<size_t>(length));
+  rests_.push_back(std::move(rest));
+}
+
+void LowerTiers::save_rests() {
+  try {
+    while (rests_wait()) {
+      const Rest& rest = rests_.front();
+      const Match match = tree_.match(rest.root, rest.tokens);
+      const int32_t there = match.computed;
+      if (there > 0 && !save_path(match.node, tree_.whole_until(match.node, there))) return;
+      rests_.pop_front();
+    }
+  } catch (const std::bad_alloc&) {  // another time
+  }
+}
+
+// The nodes with the first `length` tokens of a path, from the root on.
+std::vector<NodeId> LowerTiers::path_to(NodeId node, int32_t length) const {
+  std::vector<NodeId> path;
+  for (NodeId id = tree_.node_at(node, length - 1); tree_.node(id).length > 0;
+       id = tree_.node(id).parent)
+    path.push_back(id);
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// Tells the tiers of the full pages of a path, whose last ones should go first there.
+void LowerTiers::use_path(NodeId node, int32_t length) {
+  const int32_t pages = length / kPageTokens;
+  if (pages == 0) return;
+  try {
+    std::vector<PageKey> keys;
+    keys_.key(node, pages - 1);  // after which all are known
+    for (const NodeId id : path_to(node, pages * kPageTokens)) {
+      const Node& n = tree_.node(id);
+      for_each_full_page(tree_, n, 0, std::min(n.length, pages * kPageTokens - n.start),
+                         [&](int32_t page, int32_t) { keys.push_back(keys_.known(page)); });
+    }
+    for (const LowerTier& t : tiers_)
+      if (TicketPtr ticket = t.tier->use(keys)) writing_.push_back(std::move(ticket));
+  } catch (const std::bad_alloc&) {  // another time
+  }
+}
+
+// False: not all of it, for there is no room for more copies.
+bool LowerTiers::save_path(NodeId node, int32_t length) {
+  if (length == 0) return true;
   const size_t bytes = kv_.layout().page_bytes();
   std::vector<PageKey> keys;
   std::vector<PageBlob> blobs;
   std::vector<int32_t> pages;
   std::vector<KvMemory::Read> reads;
   std::vector<bool> marked;  // as saved, when they are
+  bool fits = true;
+  bool known = false;  // a page that the tiers have
   const AddCopy add = [&](const PageKey& key, int32_t page, bool mark) {
-    if (*written_bytes_ + bytes > limits_.write_bytes) return;
+    fits = fits && *written_bytes_ + bytes <= limits_.write_bytes;
+    if (!fits) return;
     keys.push_back(key);
     marked.push_back(mark);
     // The copy counts until the last tier has let go of it.
@@ -291,12 +377,13 @@ void LowerTiers::save_path(NodeId node, int32_t length) {
     blobs.push_back({std::move(memory), bytes});
   };
   try {
-    for (NodeId id = tree_.node_at(node, length - 1); tree_.node(id).length > 0;
-         id = tree_.node(id).parent) {
+    for (const NodeId id : path_to(node, length)) {
+      if (!fits) break;
       const Node& n = tree_.node(id);
       for_each_full_page(tree_, n, 0, std::min(n.computed, length - n.start),
                          [&](int32_t page, int32_t block) {
-                           if (!is_saved(page)) add(keys_.key(id, block), page, true);
+                           known = known || is_saved(page);
+                           if (fits && !is_saved(page)) add(keys_.key(id, block), page, true);
                          });
       if (n.end() <= length && tree_.has_state(id) && tree_.state_is_kept(id)) save_state(id, add);
     }
@@ -306,13 +393,12 @@ void LowerTiers::save_path(NodeId node, int32_t length) {
   blobs.resize(std::min({keys.size(), blobs.size(), reads.size()}));
   keys.resize(blobs.size());
   reads.resize(blobs.size());
-  if (blobs.empty()) return;
+  if (blobs.empty()) return fits;
   try {
     kv_.read(reads);
   } catch (const std::exception&) {
-    return;  // another time; a device that is lost says so in the next step
+    return true;  // another time; a device that is lost says so in the next step
   }
-  std::erase_if(writing_, [](const TicketPtr& t) { return t->done(); });
   std::vector<bool> refused(blobs.size());
   for (const LowerTier& t : tiers_) {
     TicketPtr ticket = t.tier->put(keys, blobs);
@@ -322,13 +408,18 @@ void LowerTiers::save_path(NodeId node, int32_t length) {
   }
   for (size_t i = 0; i < blobs.size(); ++i)
     if (marked[i]) pages_.set_saved(pages[i], refused[i] ? 0 : saved_now());
+  if (known) use_path(node, tree_.computed_end(node, length));
+  return fits;
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {
   const auto deadline = Clock::now() + time;
-  for (const TicketPtr& ticket : writing_)
-    ticket->wait_for(std::max(Clock::duration::zero(), deadline - Clock::now()));
-  writing_.clear();
+  do {
+    for (const TicketPtr& ticket : writing_)
+      ticket->wait_for(std::max(Clock::duration::zero(), deadline - Clock::now()));
+    writing_.clear();
+    save_rests();
+  } while ((!writing_.empty() || rests_wait()) && Clock::now() < deadline);
 }
 
 }  // namespace prefix

@@ -3,6 +3,7 @@
 //   a request is admitted        ── lookup ──> [exists?]──> [get] ──> pages go into the tree ──> run
 //     tree has 3 of its 64 pages                  tier 0, then tier 1 for what tier 0 lacks
 //   a request is finished        ── save ────> copies of its full pages ──> [put], every tier
+//     copies take too much memory    note of the rest ── poll ──> the same, when others are written
 //
 // Of a model with recurrent layers (lower_tiers_states.cc) keys and values alone help nothing: a
 // state is looked for first, at every token behind the one that the tree has, and pages are fetched
@@ -22,6 +23,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <memory>
@@ -48,7 +50,10 @@ inline constexpr std::chrono::minutes kSavedFor{10};  // until a page in use is 
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
   size_t write_bytes = size_t{256} << 20;  // of copies on their way down
+  size_t rests = 16;                       // paths whose rest waits for room among these
   Now now = Clock::now;
+  // By which generations of a namespace that run will still grow. Null: by nothing.
+  std::function<int64_t(int32_t name_space)> reserved_tokens;
 };
 
 // One request's way through the tiers.
@@ -58,6 +63,7 @@ struct Fetch {
   bool done = false;
   Stage stage = kPages;
   NodeId root = kNoNode;
+  AttachOptions use;            // of what comes
   PageKey next;                 // by which others find this one
   std::vector<int32_t> tokens;  // whole pages; with recurrent layers up to the state
   int32_t first_block = 0;
@@ -66,6 +72,7 @@ struct Fetch {
   size_t at = 0;
   size_t known = 0;
   size_t tier = 0;
+  int32_t reads = 0;  // of pages
   TicketPtr ticket;
   std::vector<PageBuffer> buffers;  // of keys [at, at + size); empty during the lookup
   Clock::time_point deadline;
@@ -91,22 +98,27 @@ class LowerTiers {
 
   // Begins to look up what of `tokens` lies behind the match. Null: there is nothing to wait for.
   // *own: it is for this request and not for another one that misses the same page first, after
-  // which this one should be looked up again. limit: a state after more tokens would not help.
+  // which this one should be looked up again. limit: a state after more tokens would not help. use:
+  // for which request, and how long what comes should stay.
   std::shared_ptr<const Fetch> lookup(NodeId root, std::span<const int32_t> tokens,
-                                      const Match& match, int32_t limit, bool* own);
-  // Moves every fetch on as far as the tiers have got.
+                                      const Match& match, int32_t limit, bool* own,
+                                      const AttachOptions& use = {});
+  // Moves every fetch on as far as the tiers have got, and gives them what there was no room for.
   void poll();
   // Ends the fetches for a root that is about to go; those who wait for them may look up again.
   void forget(NodeId root);
+  // The tree is not looked at any more, whatever has not been saved of it.
+  void forget_rests() noexcept { rests_.clear(); }
   // No more fetches at a time: each holds memory for what it reads.
   bool busy() const { return fetches_.size() >= max_fetches_; }
   // Gives the full pages of the first `length` tokens of a path, and the states that are kept on
-  // it, to the tiers that they were not given to yet, except when too much waits there already; none
-  // from the first hollow page on, without which nobody could use them.
+  // it, to the tiers that they were not given to yet, those nearest to the root first; none from the
+  // first hollow page on, without which nobody could use them. When too much waits there already,
+  // what is left of the path is given later, as far as it is there then.
   void save(NodeId node, int32_t length);
   // A step computed so many rows in this time: what a fetch is compared with.
   void computed(int64_t rows, int64_t ns);
-  // Waits until everything that was given to the tiers is there, or time is up.
+  // Waits until everything that was saved is in the tiers, or time is up.
   void flush(std::chrono::milliseconds time);
 
   struct Counters {
@@ -156,8 +168,20 @@ class LowerTiers {
   void install_state(const Fetch& f, NodeId path);
   uint32_t saved_now() const;
   bool is_saved(int32_t page) const { return pages_.saved(page) == saved_now(); }
-  void save_path(NodeId node, int32_t length);
+  bool save_path(NodeId node, int32_t length);
   void save_state(NodeId node, const AddCopy& add);
+  void note_rest(NodeId node, int32_t length);
+  void save_rests();
+  // For room: in pieces that are worth it, for a tier lets go of one page after the other.
+  bool rests_wait() const { return !rests_.empty() && *written_bytes_ <= limits_.write_bytes / 2; }
+  std::vector<NodeId> path_to(NodeId node, int32_t length) const;
+  void use_path(NodeId node, int32_t length);
+  void use_fetched(const Fetch& f);
+  int64_t reserved(NodeId root) const {
+    return limits_.reserved_tokens ? limits_.reserved_tokens(tree_.name_space(tree_.node(root)))
+                                   : 0;
+  }
+  AttachOptions use_of(const Fetch& f) const;
 
   std::vector<LowerTier> tiers_;
   std::vector<Rate> rates_;
@@ -178,6 +202,12 @@ class LowerTiers {
   std::list<std::shared_ptr<Fetch>> fetches_;
   std::unordered_map<PageKey, Place, PageKeyHash> by_next_;  // by the page that each wants next
   std::vector<TicketPtr> writing_;
+  // A path that was saved in part. Nothing holds it: what has gone when there is room is lost.
+  struct Rest {
+    NodeId root;
+    std::vector<int32_t> tokens;
+  };
+  std::deque<Rest> rests_;
   std::shared_ptr<std::atomic<size_t>> written_bytes_;  // copies that the tiers still hold
   Counters counters_;
 };

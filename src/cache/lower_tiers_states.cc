@@ -158,7 +158,7 @@ void LowerTiers::install_state(Fetch& f) {
   if (full_pages(match.matched) < full_pages(f.length)) return;
   try {
     const NodeId id =
-        install_pages(tree_, pages_, kv_, f.root, f.tokens, {},
+        install_pages(tree_, pages_, kv_, f.root, f.tokens, use_of(f),
                       [&](int32_t) -> const std::byte* { return f.state.back().data.get(); });
     if (id == kNoNode) return;
     counters_.fetched_tokens += f.length - match.matched;
@@ -175,9 +175,11 @@ void LowerTiers::install_state(Fetch& f) {
 
 // On a path that is there, and held.
 void LowerTiers::install_state(const Fetch& f, NodeId path) {
-  if (!tree_.make_state_room(state_pages_, tree_.name_space(tree_.node(path)))) return;
+  const int64_t growth = reserved(f.root);
+  const auto taken = static_cast<int32_t>((growth + kPageTokens - 1) / kPageTokens);
+  if (!tree_.make_state_room(state_pages_, tree_.name_space(tree_.node(path)), taken)) return;
   const NodeId node =
-      prefix::install_state(tree_, pages_, kv_, path, f.length, state_pages_,
+      prefix::install_state(tree_, pages_, kv_, path, f.length, state_pages_, growth,
                             [&](int32_t i) { return f.state[static_cast<size_t>(i)].data.get(); });
   if (node == kNoNode) return;
   if (f.state_asked) tree_.exempt_state(node);

@@ -37,13 +37,13 @@ NodeId install_pages(Tree& tree, PagePool& pages, KvMemory& kv, NodeId root,
 
 // The state that the recurrent layers have after the first `length` tokens of the path to `node`,
 // all of them computed: bytes(i) is its page i. Between steps only. kNoNode when the node that ends
-// there has one already or `count` pages are not free; nothing is evicted for it.
+// there has one already or `count` pages are not free, or the quota has no room for them and
+// `reserved` tokens; nothing is evicted for it.
 template <typename Bytes>
 NodeId install_state(Tree& tree, PagePool& pages, KvMemory& kv, NodeId node, int32_t length,
-                     int32_t count, const Bytes& bytes) {
-  const int32_t name_space = tree.name_space(tree.node(node));
-  if (count > pages.available() || int64_t{count} * kPageTokens > tree.quota_left(name_space))
-    return kNoNode;
+                     int32_t count, int64_t reserved, const Bytes& bytes) {
+  const int64_t left = tree.quota_left(tree.name_space(tree.node(node))) - reserved;
+  if (count > pages.available() || int64_t{count} * kPageTokens > left) return kNoNode;
   const NodeId id = tree.end_at(node, length);
   if (tree.has_state(id)) return kNoNode;
   std::vector<int32_t> own = tree.take_state_pages(count);

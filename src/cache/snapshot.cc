@@ -56,6 +56,7 @@ class Planner {
     while (!open.empty()) {
       const NodeId id = open.back();
       open.pop_back();
+      if (tree_.has_expiry(id)) continue;  // nor does anything below it stay longer
       const int32_t lasting = tree_.lasting(tree_.node(id));
       if (lasting > 0) nodes.push_back(id);
       if (lasting < tree_.node(id).length) continue;
@@ -209,6 +210,11 @@ class Loader {
   NodeId root_of(const SnapshotNode& n) const {
     return cache_.root(spaces_[n.name_space], n.long_regime);
   }
+  int32_t space_below(NodeId root) const { return cache_.tree.name_space(cache_.tree.node(root)); }
+  int64_t reserved_below(NodeId root) const {
+    if (!cache_.reserved_tokens) return 0;
+    return std::min<int64_t>(cache_.reserved_tokens(space_below(root)), INT32_MAX / 2);
+  }
   // The first `end` tokens of the path to a node.
   std::vector<int32_t> path(const SnapshotNode& node, int32_t end) const {
     std::vector<int32_t> tokens(static_cast<size_t>(node.end()));
@@ -295,13 +301,16 @@ class Loader {
     if (match.computed == wanted) return wanted;
     if (match.computed < match.matched) return end;  // a request is computing the rest just now
     const int64_t by_pages = cache_.tree.reach(match, cache_.pages.available());
-    const int64_t by_quota =
-        match.matched + cache_.tree.quota_left(cache_.tree.name_space(cache_.tree.node(root)));
+    const int64_t reserved = reserved_below(root);
+    const int64_t by_quota = match.matched + cache_.tree.quota_left(space_below(root)) - reserved;
     const auto until = static_cast<int32_t>(std::min({int64_t{wanted}, by_pages, by_quota}));
     if (until <= match.matched) return end;
     const NodeId id =
         install_pages(cache_.tree, cache_.pages, cache_.kv, root, path(n, until),
-                      {.priority = n.priority, .count_as_use = false}, [&](int32_t block) {
+                      {.priority = n.priority,
+                       .reserve_tokens = static_cast<int32_t>(reserved),
+                       .count_as_use = false},
+                      [&](int32_t block) {
                         return buffered(piece.at + static_cast<size_t>(block - piece.block)).data();
                       });
     cache_.tree.set_uses(id, n.uses);
@@ -313,9 +322,10 @@ class Loader {
     if (!is_open(n)) return;
     const Match match = cache_.tree.match(root_of(n), path(n, n.end()));
     if (match.computed < n.end()) return;  // evicted since
-    prefix::install_state(
-        cache_.tree, cache_.pages, cache_.kv, match.node, n.end(), piece.pages,
-        [&](int32_t i) { return buffered(piece.at + static_cast<size_t>(i)).data(); });
+    prefix::install_state(cache_.tree, cache_.pages, cache_.kv, match.node, n.end(), piece.pages,
+                          reserved_below(root_of(n)), [&](int32_t i) {
+                            return buffered(piece.at + static_cast<size_t>(i)).data();
+                          });
   }
 
   // All that is there now is used once more in the order of use, the last one last: as it was when

@@ -1,6 +1,7 @@
 // Saving what the cache holds, and loading it again: a process that starts warm.
 //
-//   save   between steps: list nodes, most recently used first
+//   save   between steps: list nodes, most recently used first, without those that have a time to
+//          live: what is to go soon would have none in the cache that loads it
 //          in turns: copy some pages between steps ──> write them while the engine goes on; what is
 //          evicted before its turn is left out (pages_to_save.h)
 //   load   in turns: read and check some pages ──> put them into the tree between steps
@@ -46,6 +47,8 @@ struct SnapshotCache {
   std::function<void(std::weak_ptr<PagesToSave>)> watch;
   SnapshotShape shape;
   ops::KvLayout layout;  // of `kv`, which goes when the engine is closed
+  // By which generations of a namespace that run will still grow. Null: by nothing.
+  std::function<int64_t(int32_t name_space)> reserved_tokens = nullptr;
 };
 
 // Both on the calling thread; they throw what the file's classes do. No namespaces: all that are

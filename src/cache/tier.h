@@ -12,6 +12,8 @@
 //   always means the same bytes, so nothing is ever overwritten or invalidated.
 // - Pages of one call are independent: each is a hit or a miss by itself, in any order. There is no
 //   order between calls either: a get may miss a page whose put is not done.
+// - What comes first in a call stays longest: callers begin with what the others are worth nothing
+//   without, the pages nearest to the root.
 // - Dropping a tier drops what still waits in its queue; puts that matter are waited for before.
 #pragma once
 
@@ -130,6 +132,9 @@ class Tier {
   virtual TicketPtr put(std::span<const PageKey> keys,
                         std::span<const PageBlob> blobs) noexcept = 0;
   virtual TierStats stats() const noexcept = 0;
+  // The pages of one path, first ones first, are in use now: of those that it has, a tier that chooses
+  // what goes lets go of the last ones first. Hits are as it likes; null: it need not know.
+  virtual TicketPtr use(std::span<const PageKey>) noexcept { return nullptr; }
 };
 
 }  // namespace prefix

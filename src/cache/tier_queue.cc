@@ -36,6 +36,7 @@ uint64_t page_bytes(const TierCall& call, size_t page) {
     case TierCall::Kind::kPut:
       return call.blobs[page].size;
     case TierCall::Kind::kExists:
+    case TierCall::Kind::kUse:
       break;
   }
   return 0;
@@ -70,8 +71,8 @@ TierQueue::~TierQueue() {
 }
 
 TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
-                           std::span<const PageBuffer> buffers,
-                           std::span<const PageBlob> blobs) noexcept {
+                           std::span<const PageBuffer> buffers, std::span<const PageBlob> blobs,
+                           int64_t time) noexcept {
   std::shared_ptr<TierCall> call;
   try {
     call = std::make_shared<TierCall>(kind, keys.size());
@@ -81,7 +82,9 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
     // A page without a buffer, by a mistake of the caller, is a page without an address.
     call->buffers.resize(kind == TierCall::Kind::kGet ? keys.size() : 0);
     call->blobs.resize(kind == TierCall::Kind::kPut ? keys.size() : 0);
+    call->time = time;
   } catch (...) {
+    if (kind == TierCall::Kind::kUse) return refused_;
     count([&](TierStats& s) {
       s.refused += keys.size();
       if (kind == TierCall::Kind::kGet) s.misses += keys.size();
@@ -89,11 +92,11 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
     });
     return refused_;
   }
+  const bool asks = kind == TierCall::Kind::kExists || kind == TierCall::Kind::kGet;
   size_t accepted = 0;
   {
     const std::lock_guard lock(mutex_);
-    if (!stop_ && !threads_.empty())
-      accepted = accept(kind == TierCall::Kind::kPut ? puts_ : gets_, call);
+    if (!stop_ && !threads_.empty()) accepted = accept(asks ? gets_ : puts_, call);
   }
   if (accepted == 1) {
     wake_.notify_one();
@@ -164,7 +167,7 @@ void TierQueue::serve() {
 
 void TierQueue::abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason) {
   if (first == end) return;
-  count([&](TierStats& s) { s.*reason += end - first; });
+  if (call.kind != TierCall::Kind::kUse) count([&](TierStats& s) { s.*reason += end - first; });
   const Outcome nothing = call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
   for (size_t i = first; i < end; ++i) complete(call, i, nothing);
 }
@@ -173,6 +176,7 @@ void TierQueue::complete(TierCall& call, size_t page, Outcome outcome) {
   count([&](TierStats& s) {
     switch (call.kind) {
       case TierCall::Kind::kExists:
+      case TierCall::Kind::kUse:
         break;
       case TierCall::Kind::kGet:
         ++(outcome == Outcome::kHit ? s.hits : s.misses);

@@ -33,7 +33,7 @@ struct TierQueueOptions {
 };
 
 struct TierCall {
-  enum class Kind { kExists, kGet, kPut };
+  enum class Kind { kExists, kGet, kPut, kUse };  // the last one counts nothing
 
   TierCall(Kind k, size_t pages) : kind(k), ticket(pages) {}
 
@@ -41,6 +41,7 @@ struct TierCall {
   std::vector<PageKey> keys;
   std::vector<PageBuffer> buffers;  // of a get: as many as keys
   std::vector<PageBlob> blobs;      // of a put: as many as keys
+  int64_t time = 0;                 // as the tier gave it
   Ticket ticket;
 };
 
@@ -59,7 +60,8 @@ class TierQueue {
   TierQueue& operator=(const TierQueue&) = delete;
 
   TicketPtr start(TierCall::Kind kind, std::span<const PageKey> keys,
-                  std::span<const PageBuffer> buffers, std::span<const PageBlob> blobs) noexcept;
+                  std::span<const PageBuffer> buffers, std::span<const PageBlob> blobs,
+                  int64_t time = 0) noexcept;
   // Counts, lets go of the page's buffer, and tells the ticket.
   void complete(TierCall& call, size_t page, Outcome outcome);
   // Calls change(TierStats&); for the counts that complete() does not know about.

@@ -349,6 +349,7 @@ void Engine::fail_engine(std::unique_lock<std::mutex>& lock, Code code,
   if (!lock.owns_lock()) lock.lock();
   state_ = EngineState::kFailed;
   scheduler_->abort_all(code, message);
+  if (tiers_) tiers_->forget_rests();
   lock.unlock();  // the log's callback may call the engine
   log_message(LogLevel::kError, message);
   lock.lock();

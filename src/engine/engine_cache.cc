@@ -262,7 +262,8 @@ SnapshotCache Engine::snapshot_cache() {
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
           {fingerprint(), kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
-          kv_->layout()};
+          kv_->layout(),
+          [this](int32_t name_space) { return scheduler_->reserved_tokens(name_space); }};
 }
 
 void Engine::check_options(const Options& options) {
@@ -364,6 +365,9 @@ void Engine::open_tiers(const LoadProgress& progress) {
   const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
   LowerTierLimits limits;
   limits.now = now_;
+  limits.reserved_tokens = [this](int32_t name_space) {
+    return scheduler_->reserved_tokens(name_space);
+  };
   tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout,
                                         std::move(limits),
                                         model_->state_layout().pages(kv_->layout().page_bytes()));

@@ -205,6 +205,77 @@ TEST(DiskTier, TheCapHoldsAndTheOldestGoFirst) {
   expect_exact(tier, folder / "cache");
 }
 
+// Calls about many pages, the first of which the others are worth nothing without.
+struct DiskTierPaths : testing::Test {
+  static DiskTierOptions options(const TempFolder& folder) {
+    DiskTierOptions options = options_for(folder / "cache", 10 * kFile);
+    options.queue.threads = 1;  // two would make room for two pages at once
+    return options;
+  }
+  static std::vector<PageKey> keys(uint64_t count) {
+    std::vector<PageKey> keys;
+    for (uint64_t i = 0; i < count; ++i) keys.push_back(key_of(i));
+    return keys;
+  }
+  // Of pages 0, 1, ..., which were put one after the other, the last ones go first.
+  static void expect_the_last_go_first(Tier& tier) {
+    for (uint64_t gone = 1; gone <= 9; ++gone) {
+      EXPECT_TRUE(put(tier, 100 + gone, kPage));
+      for (uint64_t i = 0; i < 10; ++i) EXPECT_EQ(exists(tier, i), i < 10 - gone) << gone;
+    }
+  }
+};
+
+TEST_F(DiskTierPaths, OfOneThatIsLargerThanTheFolderTheBeginningStays) {
+  const TempFolder folder;
+  DiskTier tier(options(folder));
+  std::vector<PageBlob> blobs;
+  for (uint64_t i = 0; i < 15; ++i) blobs.push_back(blob_of(page_of(i, kPage)));
+  finish(tier.put(keys(15), blobs));
+  for (uint64_t i = 0; i < 15; ++i) EXPECT_EQ(exists(tier, i), i < 9 || i == 14) << i;
+  expect_exact(tier, folder / "cache");
+}
+
+TEST_F(DiskTierPaths, OfOneThatWasReadTheEndGoesFirst) {
+  const TempFolder folder;
+  DiskTier tier(options(folder));
+  std::vector<PageBuffer> buffers;
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_TRUE(put(tier, i, kPage));
+    buffers.push_back(buffer_of(kPage));
+  }
+  finish(tier.get(keys(10), buffers));
+  expect_the_last_go_first(tier);
+}
+
+TEST_F(DiskTierPaths, OfOneThatWasWrittenAgainTheEndGoesFirst) {
+  const TempFolder folder;
+  DiskTier tier(options(folder));
+  std::vector<PageBlob> blobs;
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_TRUE(put(tier, i, kPage));
+    blobs.push_back(blob_of(page_of(i, kPage)));
+  }
+  finish(tier.put(keys(10), blobs));
+  EXPECT_EQ(tier.stats().kept, 10u);
+  expect_the_last_go_first(tier);
+}
+
+TEST_F(DiskTierPaths, OfOneThatIsInUseTheEndGoesFirst) {
+  const TempFolder folder;
+  {
+    DiskTier tier(options(folder));
+    for (uint64_t i = 0; i < 10; ++i) EXPECT_TRUE(put(tier, i, kPage));
+    finish(tier.use(keys(12)));
+    const TierStats s = tier.stats();
+    EXPECT_EQ(s.hits + s.misses + s.kept + s.not_stored + s.bytes_read, 0u);
+    EXPECT_EQ(s.stored, 10u);
+    expect_exact(tier, folder / "cache");
+  }
+  DiskTier tier(options(folder));  // the next process sees it
+  expect_the_last_go_first(tier);
+}
+
 TEST(DiskTier, RecencyOutlivesTheProcess) {
   const TempFolder folder;
   {

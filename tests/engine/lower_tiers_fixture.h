@@ -26,6 +26,7 @@ struct LowerTiersTest : testing::Test {
     limits.read_bytes = read_pages * cache.layout.page_bytes();
     limits.write_bytes = write_pages * cache.layout.page_bytes();
     limits.now = [this] { return now; };
+    limits.reserved_tokens = [this](int32_t) { return reserved; };
     auto first = std::make_unique<FakeTier>();
     auto second = std::make_unique<FakeTier>();
     near = first.get();
@@ -38,10 +39,11 @@ struct LowerTiersTest : testing::Test {
   }
 
   Tokens prompt(size_t n) { return random_tokens(random, n, 1000); }
-  std::shared_ptr<const Fetch> lookup(const Tokens& tokens, bool* own = nullptr) {
+  std::shared_ptr<const Fetch> lookup(const Tokens& tokens, bool* own = nullptr,
+                                      const AttachOptions& use = {}) {
     bool mine;
     auto fetch = tiers->lookup(cache.root, tokens, cache.tree.match(cache.root, tokens),
-                               static_cast<int32_t>(tokens.size()), &mine);
+                               static_cast<int32_t>(tokens.size()), &mine, use);
     if (own) *own = mine;
     return fetch;
   }
@@ -53,6 +55,10 @@ struct LowerTiersTest : testing::Test {
       far->answer();
       tiers->poll();
     }
+  }
+  void answer() {
+    near->answer();
+    far->answer();
   }
   // A token costs a microsecond, as steps have shown that are over.
   void measure_tokens() {
@@ -76,6 +82,7 @@ struct LowerTiersTest : testing::Test {
   }
 
   Clock::time_point now{};
+  int64_t reserved = 0;  // tokens by which generations will grow
   SmallCache cache{64};
   FakeTier* near = nullptr;
   FakeTier* far = nullptr;

@@ -137,6 +137,94 @@ TEST_F(LowerTiersTest, CopiesOnTheirWayTakeBoundedMemory) {
   for (const PageKey& key : keys_of(cache.root, tokens)) EXPECT_EQ(near->puts[key], 1);
 }
 
+// What is further down would be worth nothing alone.
+TEST_F(LowerTiersTest, WhatDoesNotFitIsTheEndOfThePathAndFollows) {
+  open(1s, 100, 3);
+  const Tokens tokens = prompt(160);
+  cache.add(cache.root, first_tokens(tokens, 70));
+  add_and_save(tokens);
+  const std::vector<PageKey> keys = keys_of(cache.root, tokens);
+  const auto given = [&] {
+    size_t pages = 0;
+    while (pages < keys.size() && near->puts[keys[pages]] == 1) ++pages;
+    return pages;
+  };
+  EXPECT_EQ(given(), 3u);
+  tiers->poll();
+  EXPECT_EQ(given(), 3u) << "the tiers hold these copies still";
+  answer();
+  tiers->poll();
+  EXPECT_EQ(given(), 5u);
+  answer();
+  tiers->poll();
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(near->puts[keys[i]], 1);
+    EXPECT_EQ(near->pages[keys[i]], cache.page_of(cache.root, tokens, i));
+  }
+  check();
+}
+
+TEST_F(LowerTiersTest, OfARestThatWentMeanwhileNothingIsGiven) {
+  open(1s, 100, 3);
+  const Tokens tokens = prompt(192);
+  add_and_save(tokens);
+  cache.tree.drop_after(cache.tree.match(cache.root, first_tokens(tokens, 128)));
+  answer();
+  tiers->poll();
+  EXPECT_EQ(near->puts.size(), 4u);
+  const Tokens other = prompt(160);
+  answer();
+  add_and_save(other);
+  cache.tree.trim(0);
+  answer();
+  tiers->poll();
+  EXPECT_EQ(near->puts.size(), 7u);
+  check();
+}
+
+TEST_F(LowerTiersTest, ARestBelowARootThatGoesIsForgotten) {
+  open(1s, 100, 3);
+  add_and_save(prompt(160));
+  tiers->forget(cache.root);
+  answer();
+  tiers->poll();
+  EXPECT_EQ(near->puts.size(), 3u);
+}
+
+TEST_F(LowerTiersTest, NotesOfRestsAreBounded) {
+  open(1s, 100, 1);
+  for (int i = 0; i < 20; ++i) add_and_save(prompt(64));
+  for (int i = 0; i < 100; ++i) {
+    answer();
+    tiers->poll();
+  }
+  EXPECT_EQ(near->puts.size(), 2 * LowerTierLimits{}.rests);
+}
+
+TEST_F(LowerTiersTest, FlushWaitsForTheRestToo) {
+  open(1s, 100, 3);
+  near->at_once = far->at_once = true;
+  add_and_save(prompt(320));
+  EXPECT_EQ(near->pages.size(), 3u);
+  tiers->flush(std::chrono::hours(1));
+  EXPECT_EQ(near->pages.size(), 10u);
+  EXPECT_EQ(far->pages.size(), 10u);
+}
+
+// A tier that lets go of what was used longest ago would let go of the beginning first.
+TEST_F(LowerTiersTest, ThatAPathWhichGrowsIsInUseIsTold) {
+  const Tokens tokens = prompt(140);
+  add_and_save(first_tokens(tokens, 75));
+  EXPECT_EQ(near->uses.size(), 0u) << "all of it was given at once";
+  add_and_save(first_tokens(tokens, 90));
+  EXPECT_EQ(near->uses.size(), 0u) << "there was nothing to give";
+  add_and_save(tokens);
+  for (const FakeTier* tier : {near, far}) {
+    ASSERT_EQ(tier->uses.size(), 1u);
+    EXPECT_EQ(tier->uses[0], keys_of(cache.root, tokens));
+  }
+}
+
 TEST_F(LowerTiersTest, FlushEndsWhenTimeIsUpOrAllIsWritten) {
   add_and_save(prompt(160));
   tiers->flush(0ms);

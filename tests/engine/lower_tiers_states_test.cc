@@ -58,6 +58,21 @@ struct LowerTierStates : LowerTiersTest {
   }
 };
 
+TEST_F(LowerTierStates, OneThatComesLeavesRoomInTheQuotaForWhatRuns) {
+  const Tokens text = prompt(40);
+  add_state(text, 1);
+  forget();
+  cache.tree.set_limits(0, 0, 40 + kPages * kPageTokens + 32);
+  reserved = 33;
+  finish(lookup(text));
+  EXPECT_EQ(length_of(text), 0);
+  EXPECT_EQ(computed(text), 40);
+  forget();
+  reserved = 32;
+  finish(lookup(text));
+  EXPECT_EQ(length_of(text), 40);
+}
+
 TEST_F(LowerTierStates, TheDeepestOneComesWithThePagesBeforeIt) {
   const Tokens text = prompt(150);
   add_state(first_tokens(text, 40), 1);

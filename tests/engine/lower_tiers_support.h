@@ -65,8 +65,9 @@ class FakeTier final : public Tier {
   std::list<Call> open;  // calls that are not answered in full
   int calls[3] = {0, 0, 0};
   std::unordered_map<PageKey, int, PageKeyHash> gets, puts;  // how often each page was asked, given
-  bool at_once = false;                                      // answers before the call returns
-  bool refuses = false;                                      // puts; at once, as a full queue does
+  std::vector<std::vector<PageKey>> uses;
+  bool at_once = false;  // answers before the call returns
+  bool refuses = false;  // puts; at once, as a full queue does
 
   TicketPtr exists(std::span<const PageKey> keys) noexcept override {
     return add({kExists, {keys.begin(), keys.end()}, {}, {}, nullptr});
@@ -81,6 +82,10 @@ class FakeTier final : public Tier {
     return add({kPut, {keys.begin(), keys.end()}, {}, {blobs.begin(), blobs.end()}, nullptr});
   }
   TierStats stats() const noexcept override { return {}; }
+  TicketPtr use(std::span<const PageKey> keys) noexcept override {
+    uses.emplace_back(keys.begin(), keys.end());
+    return nullptr;
+  }
 
   // Answers one page of a call; a miss of a get leaves rubbish in the buffer.
   void complete(Call& call, size_t i, bool miss = false) {

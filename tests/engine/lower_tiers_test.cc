@@ -287,6 +287,58 @@ TEST_F(LowerTiersTest, PagesForWhichThereIsNoRoomAreLetGo) {
   check();
 }
 
+TEST_F(LowerTiersTest, WhatComesIsKeptAsItsRequestSays) {
+  open(1s, 2);
+  const Tokens tokens = prompt(160);
+  cache.give_to(*near, cache.root, tokens);
+  finish(lookup(tokens, nullptr, {.job = 7, .priority = -5, .expires_ms = 300}));
+  const Match match = cache.tree.match(cache.root, tokens);
+  ASSERT_EQ(match.computed, 160);
+  for (NodeId id = match.node; cache.tree.node(id).length > 0; id = cache.tree.node(id).parent) {
+    EXPECT_EQ(cache.tree.node(id).priority, -5);
+    EXPECT_EQ(cache.tree.node(id).job, 0u) << "which did not compute it";
+    EXPECT_EQ(cache.tree.node(id).uses, 1u) << "the request counts as one";
+  }
+  cache.tree.expire(299);
+  EXPECT_EQ(computed(tokens), 160);
+  cache.tree.expire(300);
+  EXPECT_EQ(computed(tokens), 0);
+  check();
+}
+
+TEST_F(LowerTiersTest, WhatComesLeavesRoomInTheQuotaForWhatRuns) {
+  open(1s, 3);
+  const Tokens tokens = prompt(192);
+  cache.give_to(*near, cache.root, tokens);
+  cache.tree.set_limits(0, 0, 200);
+  reserved = 100;
+  finish(lookup(tokens));
+  EXPECT_EQ(computed(tokens), 96) << "of 100 that are free";
+  reserved = 8;
+  finish(lookup(tokens));
+  EXPECT_EQ(computed(tokens), 192);
+  check();
+}
+
+// The tier saw no use of the one, and of the other a later use of what is worth less.
+TEST_F(LowerTiersTest, ThatAPathIsInUseIsToldWhenAPartOfItCame) {
+  const Tokens tokens = prompt(160);
+  cache.give_to(*near, cache.root, tokens);
+  finish(lookup(tokens));
+  EXPECT_EQ(near->uses.size(), 0u) << "all of it came at once";
+  cache.tree.drop_after(cache.tree.match(cache.root, first_tokens(tokens, 64)));
+  finish(lookup(tokens));
+  ASSERT_EQ(near->uses.size(), 1u);
+  EXPECT_EQ(near->uses[0], keys_of(cache.root, tokens));
+  open(1s, 2);
+  cache.tree.trim(0);
+  cache.give_to(*near, cache.root, tokens);
+  finish(lookup(tokens));
+  ASSERT_EQ(near->uses.size(), 1u);
+  EXPECT_EQ(near->uses[0], keys_of(cache.root, tokens));
+  check();
+}
+
 // A page that was handed out, freed before a step zeroed it, and handed out again for what came.
 TEST_F(LowerTiersTest, APageThatCameIsNotZeroedAfterwards) {
   const Tokens tokens = prompt(160);

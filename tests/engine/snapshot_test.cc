@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "snapshot_support.h"
 #include "support/expect_error.h"
@@ -357,6 +358,52 @@ TEST_F(Snapshots, AQuotaLimitsWhatIsLoadedToo) {
   EXPECT_EQ(cached(*second, text(8), same), 64);
   EXPECT_EQ(cached(*second, text(7), same), 12);
   EXPECT_EQ(cached(*second, text(0)), 64);
+}
+
+// Its own time would be over long before the file is loaded, and a new one nobody has asked for.
+TEST_F(Snapshots, WhatHasATimeToLiveIsLeftOut) {
+  const auto run = [&](Engine& engine, const std::vector<int32_t>& tokens, int64_t ttl_ms) {
+    RequestSpec spec = logits_of(tokens);
+    spec.cache_ttl_ms = ttl_ms;
+    run_all(engine, {spec});
+  };
+  constexpr int64_t kDay = 86400000;
+  const auto first = open_engine(100);
+  std::vector<int32_t> branch = text(1);
+  branch.push_back(7);
+  run(*first, text(1), 0);
+  run(*first, branch, kDay);
+  run(*first, text(2), kDay);
+  run(*first, text(3), kDay);
+  run(*first, text(3), 0);
+  EXPECT_EQ(first->save_snapshot(path, {}).tokens, 128);
+  const auto second = open_engine(100);
+  EXPECT_EQ(second->load_snapshot(path).tokens, 128);
+  EXPECT_EQ(cached(*second, branch), 64);
+  EXPECT_EQ(cached(*second, text(2)), 0);
+  EXPECT_EQ(cached(*second, text(3)), 64);
+}
+
+TEST_F(Snapshots, AQuotaHasRoomForWhatRunsWhileOneIsLoaded) {
+  const auto first = open_engine(100);
+  const int32_t space = first->open_namespace("small");
+  compute(*first, text(1, 800), space);
+  first->save_snapshot(path, {});
+  const auto second = open_engine(200);
+  const int32_t same = second->open_namespace("small");
+  second->set_cache_limits(same, 0, 1000 * second->info().kv_bytes_per_token);
+  RequestSpec spec;
+  spec.tokens = text(2, 10);
+  spec.name_space = same;
+  spec.sampling.max_tokens = 900;
+  spec.sampling.ignore_eos = true;
+  const auto job = second->submit({spec});
+  while (second->cache_usage(same).tokens == 0) std::this_thread::yield();
+  second->load_snapshot(path);
+  job->wait(-1);
+  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  EXPECT_LE(second->cache_usage(same).tokens, 1000);
+  EXPECT_EQ(second->stats().evicted_tokens, 0);
 }
 
 // --- files that must not be used -----------------------------------------------------------------

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "tier_support.h"
 
@@ -220,6 +222,52 @@ TEST_F(Tiers, PagesComeBackWithinOneProcess) {
     EXPECT_EQ(run_all(*next, {logits_of(prompt)})->result(0).usage.cached, 96);
     EXPECT_EQ(run_all(*next, {logits_of(other)})->result(0).usage.cached, 192);
   }
+}
+
+// Some 63 pages; two threads may make room for two at once.
+constexpr const char* kSmallFolder = "1M";
+constexpr int64_t kFits = 60 * 32;
+
+TEST_F(Tiers, OfAPromptThatIsLargerThanTheFolderTheBeginningIsFound) {
+  const RequestSpec large = logits_of(random_tokens(random, 80 * 32 + 1, kVocab));
+  run_all(*open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}}), {large});
+  const auto next = open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}});
+  EXPECT_GE(run_all(*next, {large})->result(0).usage.cached, kFits);
+}
+
+TEST_F(Tiers, OfAConversationThatIsLargerThanTheFolderTheBeginningIsFound) {
+  const std::vector<int32_t> tokens = random_tokens(random, 80 * 32 + 1, kVocab);
+  {
+    const auto engine = open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}});
+    for (const size_t turn : {30, 60, 70, 80})
+      run_all(*engine, {logits_of({tokens.begin(), tokens.begin() + 32 * turn + 1})});
+  }
+  const auto next = open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}});
+  EXPECT_GE(run_all(*next, {logits_of(tokens)})->result(0).usage.cached, 50 * 32);
+}
+
+TEST_F(Tiers, PromptsThatShareAFolderLoseTheirEnds) {
+  std::vector<RequestSpec> prompts;
+  for (int i = 0; i < 4; ++i)
+    prompts.push_back(logits_of(random_tokens(random, 17 * 32 + 1, kVocab)));
+  for (const RequestSpec& one : prompts)
+    run_all(*open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}}), {one});
+  for (const RequestSpec& one : prompts) {
+    const auto engine = open_over(folder, 200, {{"cache_disk_bytes", kSmallFolder}});
+    EXPECT_GE(run_all(*engine, {one})->result(0).usage.cached, 9 * 32);
+  }
+}
+
+TEST_F(Tiers, WhatComesBackHasTheTimeToLiveOfItsRequest) {
+  RequestSpec spec = logits_of(prompt);
+  run_all(*open_over(folder), {spec});
+  spec.cache_ttl_ms = 1;
+  const auto engine = open_over(folder);
+  EXPECT_EQ(run_all(*engine, {spec})->result(0).usage.cached, 96);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (look_up(*engine, prompt).cached_tokens > 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  EXPECT_EQ(look_up(*engine, prompt).cached_tokens, 0);
 }
 
 // --- folders and files that fail -----------------------------------------------------------------

@@ -81,7 +81,7 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
     const RequestSpec& spec = state.job->spec(w.index);
     const NodeId root = shared_root(spec);
     w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
-                             &w.looked_up);
+                             &w.looked_up, use_of(state.id, spec));
     if (w.fetch) return true;
   }
   return false;
@@ -247,7 +247,8 @@ Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> t
     const int32_t next = std::min(output_begin, match.computed);
     // In a band there is room for what comes behind the tokens that are computed, not for these.
     if (request.slides && match.computed > next + 1 && pages_.bands() > 0) return false;
-    return tree_.is_whole(match.node, tree_.first_seen(next), match.computed);
+    return tree_.is_whole(match.node, tree_.first_seen(next), match.computed) &&
+           tree_.has_rows(match.node, next, match.computed);
   };
   Match match = tree_.match(request.root, tokens);
   if (usable(match)) return match;
@@ -343,9 +344,8 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   s.reserved_pages = pages;
 }
 
-AttachOptions Scheduler::use_of(const RunningRequest& request) const {
-  const RequestSpec& spec = request.spec();
-  return {.job = static_cast<uint32_t>(request.state->id),
+AttachOptions Scheduler::use_of(int64_t job, const RequestSpec& spec) const {
+  return {.job = static_cast<uint32_t>(job),
           .priority = static_cast<int16_t>(spec.cache_priority),
           .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0};
 }
@@ -368,10 +368,9 @@ int32_t Scheduler::namespace_of(const RunningRequest& request) const {
   return options_.sharing ? request.spec().name_space : 0;
 }
 
-// Tokens by which running generations of the same namespace may still grow.
+// Of the same namespace, as reserve_tokens has it.
 int32_t Scheduler::reserved_growth(const RunningRequest& request) const {
-  const auto found = uses_.find(namespace_of(request));
-  const int64_t tokens = found == uses_.end() ? 0 : found->second.reserved_tokens;
+  const int64_t tokens = reserved_tokens(namespace_of(request));
   return static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX / 2));
 }
 

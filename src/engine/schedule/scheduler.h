@@ -91,6 +91,11 @@ class Scheduler {
     const auto found = uses_.find(name_space);
     return found != uses_.end() && found->second.requests > 0;
   }
+  // Tokens by which generations of a namespace that run may still grow.
+  int64_t reserved_tokens(int32_t name_space) const {
+    const auto found = uses_.find(name_space);
+    return found == uses_.end() ? 0 : found->second.reserved_tokens;
+  }
   // A namespace that no request uses and whose roots have no children.
   void forget(int32_t name_space) {
     roots_.remove(name_space);
@@ -115,7 +120,10 @@ class Scheduler {
   int32_t pages_alone(const RunningRequest& request) const;
   bool fits_alone(const RunningRequest& request) const;
   NodeId shared_root(const RequestSpec& spec);
-  AttachOptions use_of(const RunningRequest& request) const;
+  AttachOptions use_of(int64_t job, const RequestSpec& spec) const;
+  AttachOptions use_of(const RunningRequest& request) const {
+    return use_of(request.state->id, request.spec());
+  }
   Sequence answered_sequence(RunningRequest& request);
   std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
