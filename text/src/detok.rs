@@ -64,6 +64,8 @@ impl Detok {
                     pending.extend(self.text.pieces().bytes(self.text.tokenizer(), id));
                     take_complete(pending, &mut piece);
                 }
+                // A hole in the vocabulary: a row of them would make the window ever longer.
+                State::Window(_) if self.text.tokenizer().id_to_token(id).is_none() => {}
                 State::Window(window) => {
                     if let Some(text) = window.push(&self.text, id)? {
                         piece.push_str(&text);
@@ -159,6 +161,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::from_texts;
 
     fn stream(chunks: &[&[u8]]) -> (String, usize) {
         let (mut pending, mut ready) = (Vec::new(), String::new());
@@ -211,5 +214,27 @@ mod tests {
             ready.push_str(&String::from_utf8_lossy(&pending));
             assert_eq!(ready, String::from_utf8_lossy(&bytes), "{bytes:?}");
         }
+    }
+
+    #[test]
+    fn holes_in_the_vocabulary_leave_nothing_in_the_window() {
+        let tokenizer = serde_json::json!({
+            "model": {"type": "BPE", "vocab": {"a": 0, "\u{2581}b": 1, "c": 99}, "merges": []},
+            "decoder": {"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always"},
+        });
+        let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
+        let text = Arc::new(Text::new(loaded).unwrap());
+        let mut detok = Detok::new(text.clone(), true);
+        let tokens = [7, 7, 7, 1, 7, 7, 7, 0, 7, 1];
+        let mut pieces = String::new();
+        for token in tokens {
+            pieces += &detok.push(&[token]).unwrap();
+            let State::Window(window) = &detok.state else {
+                panic!("it is no vocabulary of bytes");
+            };
+            assert!(window.ids.len() <= 2, "{:?}", window.ids);
+        }
+        assert_eq!(pieces, "ba b");
+        assert_eq!(pieces, text.decode(&tokens, true).unwrap());
     }
 }
