@@ -8,7 +8,7 @@ from typing import Any, AsyncIterator, Iterator
 import numpy
 
 from ._native import Handle, call, core, error_of, ffi, filled, numbers_of, text_of
-from ._waiting import SLICE_MS, Bell, events_async, wait, wait_async
+from ._waiting import SLICE_MS, Readers, events_async, wait, wait_async
 from .errors import PrefixError
 from .requests import Result, result
 
@@ -35,7 +35,7 @@ class Job(Handle):
     def __init__(self, handle: Any, count: int) -> None:
         super().__init__(handle)
         self.count = count
-        self._bell = Bell()
+        self._readers = Readers()
 
     @property
     def finished_count(self) -> int:
@@ -78,7 +78,8 @@ class Job(Handle):
 
     async def events_async(self) -> AsyncIterator[Event]:
         """The same for asyncio, where several coroutines may read too."""
-        async for event in events_async(self._bell, core.prefix_job_notify_events, self.handle, self._next_event, self.cancel):
+        async for event in events_async(self._readers, core.prefix_job_notify_events, self.handle, self._next_event,
+                                        self.cancel):
             yield event
 
     def _next_event(self, timeout_ms: int) -> tuple[int, Event | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Iterator, Sequen
 import numpy
 
 from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of)
-from ._waiting import SLICE_MS, Bell, events_async, wait, wait_async
+from ._waiting import SLICE_MS, Readers, events_async, wait, wait_async
 from .engine import Engine
 from .errors import PrefixError, SomeFailed
 from .tokenizer import ChatOptions, Tokenizer, chat_settings
@@ -35,7 +35,7 @@ class Task(Handle):
         data = kind.encode()
         super().__init__(make(text.prefix_task_create, text.prefix_task_release, engine.handle, tokenizer.handle, data,
                               len(data), options_in(options)))
-        self._bell = Bell()
+        self._readers = Readers()
 
     def set_labels(self, labels: Iterable[str]) -> None:
         texts = Texts(labels)
@@ -88,7 +88,8 @@ class Task(Handle):
 
     async def pieces_async(self) -> AsyncIterator[Piece]:
         """The same for asyncio, where several coroutines may read too."""
-        async for piece in events_async(self._bell, text.prefix_task_notify_events, self.handle, self._next_piece, self.cancel):
+        async for piece in events_async(self._readers, text.prefix_task_notify_events, self.handle, self._next_piece,
+                                        self.cancel):
             yield piece
 
     def _next_piece(self, timeout_ms: int) -> tuple[int, Piece | None]:

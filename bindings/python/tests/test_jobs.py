@@ -1,11 +1,20 @@
 """Jobs: waited for, followed, cancelled, detached, awaited; and every kind of request."""
 
 import asyncio
+import gc
+import os
+import resource
 import time
 import unittest
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from unittest import mock
 
 import libprefix
 import numpy
+from libprefix._native import call, core
+from libprefix._waiting import Readers, events_async
 from support import WithModel
 
 LONG = {"max_tokens": 200, "ignore_eos": True}
@@ -123,6 +132,175 @@ class Jobs(WithModel):
         one_by_one = [r.values.tolist() for r in self.engine.run([libprefix.Logits([1, 2, i + 3], [5]) for i in range(50)])]
         self.assertEqual(asyncio.run(both()), one_by_one)
         self.assertEqual(asyncio.run(self.engine.arun([])), [])
+
+
+def event_descriptors():
+    found = 0
+    for descriptor in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # that of the listing itself
+            found += os.readlink(f"/proc/self/fd/{descriptor}") == "anon_inode:[eventfd]"
+    return found
+
+
+class Source:
+    """Events that come when the test says so, with a notice as a job has one."""
+
+    def __init__(self):
+        self.events, self.readers = [], Readers()
+
+    def read(self):
+        return events_async(self.readers, self.notify, None, self.look, lambda: None)
+
+    def notify(self, handle, queue, tag, error):
+        self.notice = queue, tag
+        return core.PREFIX_OK
+
+    def look(self, timeout):
+        return self.events.pop(0) if self.events else (core.PREFIX_ERR_TIMEOUT, None)
+
+    def put(self, status, event):
+        self.events.append((status, event))
+        call(core.prefix_queue_post, *self.notice)
+
+
+class EventLoops(WithModel):
+    """However much a loop awaits, it takes one descriptor, and gives it back."""
+
+    def setUp(self):
+        limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        self.llm = libprefix.LLM(self.engine)
+        gc.collect()  # jobs of other tests
+        self.before = event_descriptors()
+
+    def tearDown(self):
+        self.assert_all_are_back()
+
+    def assert_all_are_back(self):
+        """The library drops a queue at once after it has put the last tag there."""
+        end = time.monotonic() + 60
+        while event_descriptors() > self.before and time.monotonic() < end:
+            gc.collect()
+        self.assertEqual(event_descriptors(), self.before)
+
+    def task(self):
+        """It waits until it is submitted."""
+        task = self.llm.task("generate", max_tokens=2, ignore_eos=True)
+        task.add(["once"])
+        return task
+
+    def job(self):
+        return self.engine.submit([libprefix.Generate([1, 2, 3], LONG)])
+
+    def await_at_once(self, count, loops=1):
+        async def all_of_them():
+            errors = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+            tasks = [self.task() for _ in range(count)]
+            waiting = [asyncio.ensure_future(task.finished()) for task in tasks]
+            await asyncio.sleep(0)  # each of them waits
+            self.assertLessEqual(event_descriptors(), self.before + loops)
+            waiting.pop(7).cancel()
+            await asyncio.sleep(0)
+            cancelled = tasks.pop(7)
+            cancelled.submit()
+            cancelled.wait()  # its tag comes when nobody awaits it
+            for task in tasks:
+                task.submit()
+            await asyncio.wait_for(asyncio.gather(*waiting), 600)
+            self.assert_all_are_back()  # not only when the loop is closed
+            self.assertEqual(errors, [])
+            self.assertIsInstance(cancelled.failures()[0], libprefix.CancelledError)
+            self.assertEqual([task.failures() for task in tasks], [{}] * (count - 1))
+
+        asyncio.run(all_of_them())
+
+    def test_more_is_awaited_than_there_are_descriptors(self):
+        for _ in range(2):
+            self.await_at_once(400)
+            self.assert_all_are_back()
+
+    def test_loops_of_two_threads(self):
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(lambda count: self.await_at_once(count, loops=2), [300, 301]))
+
+    def test_many_are_followed(self):
+        async def follow(job):
+            return [event.kind async for event in job.events_async()].count("token")
+
+        async def all_of_them():
+            following = [asyncio.ensure_future(follow(self.job())) for _ in range(50)]
+            await asyncio.sleep(0)
+            self.assertLessEqual(event_descriptors(), self.before + 1)
+            return await asyncio.wait_for(asyncio.gather(*following), 600)
+
+        self.assertEqual(asyncio.run(all_of_them()), [200] * 50)
+
+    def test_a_reader_that_has_the_notice_tells_the_others(self):
+        async def follow():
+            source = Source()
+            waits, is_busy = source.read(), source.read()
+            event = asyncio.ensure_future(waits.__anext__())
+            await asyncio.sleep(0)  # it waits for what comes
+            source.events.append((core.PREFIX_OK, 1))
+            self.assertEqual(await is_busy.__anext__(), 1)
+            source.put(core.PREFIX_OK, 2)
+            self.assertEqual(await asyncio.wait_for(event, 600), 2)
+
+        asyncio.run(follow())
+
+    def test_a_reader_that_leaves_hands_the_notice_on(self):
+        async def take_one(source):
+            events = source.read()
+            self.assertEqual(await events.__anext__(), 1)
+            await events.aclose()
+
+        async def follow():
+            source = Source()
+            event = asyncio.ensure_future(source.read().__anext__())
+            await asyncio.sleep(0)  # it waits for what comes
+            source.events.append((core.PREFIX_OK, 1))
+            await asyncio.to_thread(asyncio.run, take_one(source))
+            source.put(core.PREFIX_OK, 2)
+            self.assertEqual(await asyncio.wait_for(event, 600), 2)
+
+        asyncio.run(follow())
+
+    def test_a_queue_that_fails_ends_every_wait(self):
+        broken = libprefix.PrefixError("broken")
+
+        def fail(function, *arguments, **how):
+            if function == core.prefix_queue_next:
+                raise broken
+            return call(function, *arguments, **how)
+
+        async def wait_for_tasks():
+            tasks = [self.task() for _ in range(3)]
+            waiting = [asyncio.ensure_future(task.finished()) for task in tasks]
+            await asyncio.sleep(0)  # each of them waits
+            asyncio.get_running_loop().set_exception_handler(lambda *_: [wait.cancel() for wait in waiting])
+            with mock.patch("libprefix._waiting.call", fail):
+                tasks[0].submit()
+                self.assertEqual(await asyncio.gather(*waiting, return_exceptions=True), [broken] * 3)
+            tasks[1].submit()
+            await tasks[1].finished()  # by another queue
+
+        asyncio.run(wait_for_tasks())
+
+    def test_a_loop_that_is_forgotten_takes_its_descriptor_along(self):
+        for is_closed in (True, False):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # one that was not closed
+                loop = asyncio.new_event_loop()
+                loop.set_exception_handler(lambda *_: None)  # what it awaits is pending
+                pending = loop.create_task(self.task().finished())
+                loop.run_until_complete(asyncio.sleep(0))
+                self.assertEqual(event_descriptors(), self.before + 1)
+                if is_closed:
+                    loop.close()
+                del loop, pending
+                self.assert_all_are_back()
 
 
 class Deadlines(WithModel):
