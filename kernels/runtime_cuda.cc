@@ -45,10 +45,13 @@ bool for_hopper(Kernel kernel) {
 }
 
 std::string describe(cudaError_t error) {
-  if (error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError ||
-      error == cudaErrorStubLibrary)
+  if (error == cudaErrorInsufficientDriver || error == cudaErrorStubLibrary)
     return cat("the NVIDIA driver is missing or older than CUDA 13.0 needs (580): ",
                cudaGetErrorString(error));
+  if (error == cudaErrorInitializationError)
+    return cat(
+        "CUDA cannot start in this process: ", cudaGetErrorString(error),
+        " (a child forked after CUDA was started cannot use it; start it with spawn or exec)");
   if (error == cudaErrorNoDevice) return "the NVIDIA driver sees no device";
   return cat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
 }
@@ -111,39 +114,45 @@ class CudaRuntime final : public Runtime {
     if (stream_) cudaStreamDestroy(stream_);
   }
 
-  bool open(bool invariant) {
+  Code open(bool invariant) {
     int count = 0;
-    if (ask(cudaGetDeviceCount(&count), "") != Code::kOk) return false;
+    if (const Code code = ask(cudaGetDeviceCount(&count), ""); code != Code::kOk) return code;
     if (device_ >= count) {
       set_error(cat("there are ", count, " devices"));
-      return false;
+      return Code::kUnsupportedDevice;
     }
-    if (ask(read_properties(device_, properties_), "properties") != Code::kOk) return false;
+    if (const Code code = ask(read_properties(device_, properties_), "properties");
+        code != Code::kOk)
+      return code;
     if (properties_.capability < kOldestCapability) {
       set_error(cat("\"", properties_.name, "\" has compute capability ",
                     properties_.capability / 10, ".", properties_.capability % 10,
                     "; 8.0 is the oldest that works"));
-      return false;
+      return Code::kUnsupportedDevice;
     }
     contexts_ = driver_contexts();
     const CurrentContext context(contexts_, device_, nullptr);
     const Unconcerned capture;
-    if (ask(cudaSetDevice(device_), "cudaSetDevice") != Code::kOk) return false;
-    if (ask(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream") != Code::kOk)
-      return false;
+    if (const Code code = ask(cudaSetDevice(device_), "cudaSetDevice"); code != Code::kOk)
+      return code;
+    if (const Code code =
+            ask(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
+        code != Code::kOk)
+      return code;
     if (contexts_.get) contexts_.get(&own_);
-    if (!prepare_kernels()) return false;
+    if (const Code code = prepare_kernels(); code != Code::kOk) return code;
     count_clusters();
-    if (ask(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes), "a workspace for cuBLASLt",
-            CublasLt::kWorkspaceBytes) != Code::kOk)
-      return false;
+    if (const Code code = ask(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes),
+                              "a workspace for cuBLASLt", CublasLt::kWorkspaceBytes);
+        code != Code::kOk)
+      return code;
     std::string why;
     if (!cublas_.open(invariant, workspace_, why)) {
       set_error(why);
-      return false;
+      return Code::kUnsupportedDevice;
     }
     properties_.gemm_version = cublas_.version();
-    return true;
+    return Code::kOk;
   }
 
   const Properties& properties() const override { return properties_; }
@@ -352,7 +361,7 @@ class CudaRuntime final : public Runtime {
     return code_of(error);
   }
 
-  bool prepare_kernels() {
+  Code prepare_kernels() {
     for (int k = 0; k < static_cast<int>(Kernel::kCount); ++k) {
       const auto kernel = static_cast<Kernel>(k);
       const void* const address = kernel_address(kernel);
@@ -371,11 +380,12 @@ class CudaRuntime final : public Runtime {
                            cudaSharedmemCarveoutMaxShared);
       cudaGetLastError();
       if (bytes == 0) continue;
-      if (ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-              "shared memory of the attention kernels") != Code::kOk)
-        return false;
+      const Code code =
+          ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+              "shared memory of the attention kernels");
+      if (code != Code::kOk) return code;
     }
-    return true;
+    return Code::kOk;
   }
 
   // Of the larger decoding kernel; none where it does not run.
@@ -483,12 +493,14 @@ bool describe_device(int32_t device, Properties* out, char* why, size_t why_byte
   return false;
 }
 
-Runtime* open_runtime(int32_t device, bool invariant, char* why, size_t why_bytes) {
+Runtime* open_runtime(int32_t device, bool invariant, Code* code, char* why, size_t why_bytes) {
   try {
     auto runtime = std::make_unique<CudaRuntime>(device);
-    if (runtime->open(invariant)) return runtime.release();
+    *code = runtime->open(invariant);
+    if (*code == Code::kOk) return runtime.release();
     say(why, why_bytes, runtime->error());
   } catch (const std::exception& e) {
+    *code = Code::kInternal;
     say(why, why_bytes, e.what());
   }
   return nullptr;

@@ -96,10 +96,16 @@ int32_t context_length(const Options& options, const ModelConfig& config) {
 }
 
 void apply_attention(const Options& options, ModelConfig& config) {
-  const std::string attention = options.get("attention");
-  if (attention == "auto") return;
-  config.bidirectional = attention == "bidirectional";
-  check_config(config);
+  if (const std::string attention = options.get("attention"); attention != "auto") {
+    config.bidirectional = attention == "bidirectional";
+    check_config(config);
+  }
+  // A window that holds the longest sequence cuts nothing, so no device needs to know of it. It stays
+  // one: such layers may rotate by a table of their own.
+  const int32_t positions = context_length(options, config);
+  for (int32_t i = 0; i < config.layers; ++i)
+    if (config.window(i) >= positions)
+      config.windows[static_cast<size_t>(i)] = ModelConfig::kWholeWindow;
 }
 
 MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {

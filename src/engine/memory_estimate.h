@@ -12,7 +12,7 @@ namespace prefix {
 
 // All but the threads, which an engine starts and an estimate does not.
 ops::DeviceOptions device_options_of(const Options& options);
-// What option `attention` makes of the configuration of a model's files.
+// What options `attention` and `max_positions` make of the configuration of a model's files.
 void apply_attention(const Options& options, ModelConfig& config);
 // Positions of the longest sequence.
 int32_t context_length(const Options& options, const ModelConfig& config);

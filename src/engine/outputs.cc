@@ -12,10 +12,11 @@
 namespace prefix {
 namespace {
 
+bool by_row(const Output* a, const Output* b) { return a->row < b->row; }
+
 // Sorts by row, returns the distinct rows and tells each output which one it is.
 std::vector<int32_t> distinct_rows(std::vector<Output*>& outputs) {
-  std::stable_sort(outputs.begin(), outputs.end(),
-                   [](const Output* a, const Output* b) { return a->row < b->row; });
+  std::stable_sort(outputs.begin(), outputs.end(), by_row);
   std::vector<int32_t> rows;
   for (Output* o : outputs) {
     if (rows.empty() || rows.back() != o->row) rows.push_back(o->row);
@@ -63,12 +64,21 @@ void Heads::compute(ops::Step* step, std::vector<Output>& outputs) {
 
 // --- scores and tokens ---------------------------------------------------------------------------
 
-// Processors change the row itself where the host can read it.
+// Processors change the row itself where the host can read it, and where they change more of it than
+// can be read at once.
 bool Heads::needs_row(const Output& output) const {
   if (output.request->spec().task != Task::kGenerate) return false;
   const Sampler& sampler = sampler_of(output);
   return sampler.candidates(model_.config().vocab_size) == 0 ||
-         (sampler.has_processors() && model_.logits_are_on_host());
+         (sampler.has_processors() &&
+          (model_.logits_are_on_host() || sampler.tokens().size() > model_.targets_at_once()));
+}
+
+// The single logits that ask() wants.
+size_t Heads::targets_of(const Output& output) const {
+  if (output.request->spec().task != Task::kGenerate) return 1;
+  const Sampler& sampler = sampler_of(output);
+  return sampler.has_processors() && !needs_row(output) ? sampler.tokens().size() : 0;
 }
 
 Heads::Read Heads::ask(Output& output) {
@@ -142,7 +152,22 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
   });
 }
 
+// All at once, or group by group where they want more single logits than the device has room for.
 void Heads::compute_full(ops::Step& step, std::vector<Output*>& outputs) {
+  const size_t most = model_.targets_at_once();
+  std::stable_sort(outputs.begin(), outputs.end(), by_row);
+  for (auto next = outputs.begin(); next != outputs.end();) {
+    std::vector<Output*> group;
+    size_t targets = targets_of(**next);
+    do {
+      group.push_back(*next++);
+      if (next != outputs.end()) targets += targets_of(**next);
+    } while (next != outputs.end() && targets <= most);
+    compute_group(step, group);
+  }
+}
+
+void Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   const auto n = static_cast<int64_t>(rows.size());
   reads_.begin(step, rows.size());

@@ -52,6 +52,7 @@ class Heads {
   };
 
   void compute_full(ops::Step& step, std::vector<Output*>& outputs);
+  void compute_group(ops::Step& step, std::vector<Output*>& outputs);
   void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
   void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
   void finish_pooled();
@@ -59,6 +60,7 @@ class Heads {
   void pool(Output& output, std::span<const float> hidden);
   void finish_vector(Output& output) const;
   bool needs_row(const Output& output) const;
+  size_t targets_of(const Output& output) const;
   Read ask(Output& output);
   void finish(Read& read) const;
   // False when what was read does not tell.

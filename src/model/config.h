@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,6 +100,9 @@ struct ExpertConfig {
 };
 
 struct ModelConfig {
+  // Of a layer whose window holds every sequence.
+  static constexpr int32_t kWholeWindow = std::numeric_limits<int32_t>::max();
+
   std::string architecture;
   int32_t vocab_size = 0;
   int32_t hidden = 0;

@@ -1,6 +1,7 @@
 // The head: selected rows of the last forward pass, normed, and their logits.
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -50,6 +51,11 @@ void Model::multiply_head(const ops::PackedWeights& w, int64_t begin, int64_t en
   device_.linear(w, nullptr, x, end - begin, out, ld, false);
   if (config_.logit_cap != 0)
     device_.soft_cap(out, ld, end - begin, w.n, static_cast<float>(config_.logit_cap));
+}
+
+size_t Model::targets_at_once() const {
+  if (device_.host_memory()) return std::numeric_limits<size_t>::max();
+  return static_cast<size_t>(ops::kTargetsOfARow * buffers_->rows());
 }
 
 float* Model::logit_memory(int64_t rows, int64_t ld) {

@@ -190,6 +190,8 @@ class Model {
   void select(ops::Step& step, const ops::HeadArrays& arrays);
   // Rows to ask logits() for at once.
   int64_t logit_rows() const { return held_logit_rows(device_.host_memory()); }
+  // Single logits to read at once of selected rows: as many as the device keeps room for.
+  size_t targets_at_once() const;
   // Logits of selected rows [begin, end), in the device's memory until the next call of this or of
   // logits_of().
   ops::LogitBlock logits(int64_t begin, int64_t end);

@@ -53,10 +53,11 @@ size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, in
 }
 
 size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows) {
-  const auto score = sizeof(ops::RowStats) + 8 * sizeof(float);
-  const int64_t candidates = held_logit_rows(device.host_memory()) * ops::kMaxCandidates;
-  return static_cast<size_t>(rows) * score +
-         static_cast<size_t>(candidates) * sizeof(ops::Candidate);
+  const auto score = sizeof(ops::RowStats) + ops::kTargetsOfARow * sizeof(float);
+  // The host's memory grows with what is asked for.
+  const int64_t listed = device.host_memory() ? held_logit_rows(true) : padded_rows(rows);
+  return static_cast<size_t>(padded_rows(rows)) * score +
+         static_cast<size_t>(listed * ops::kMaxCandidates) * sizeof(ops::Candidate);
 }
 
 ops::KvLayout kv_layout_of(const ModelConfig& config, int32_t kv_layers, ops::KvType type) {

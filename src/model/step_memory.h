@@ -72,8 +72,8 @@ ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceS
 // What heads need in steps of up to so many rows: whole rows of logits, or a panel of all rows.
 size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, int64_t rows);
 
-// What is read of them: a few scores of every row, or candidates of as many as are held at a time.
-// Steps that want more than that take it when they come.
+// What is read of them: a few scores of every row and, on a GPU, the most candidates of every row.
+// No step reads more at once (engine/outputs.cc).
 size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows);
 
 // Keys and values of the whole model.

@@ -43,6 +43,9 @@ struct NumericTypes {
 inline constexpr NumericTypes kBf16Types = {WeightFormat::kBf16, KvType::kBf16};
 inline constexpr NumericTypes kF32Types = {WeightFormat::kF32, KvType::kF32};
 
+// Single logits that heads read at once of the rows of a step, for each row that it may have.
+inline constexpr int64_t kTargetsOfARow = 8;
+
 // The largest step that a model on a device will run.
 struct ReserveShape {
   int64_t rows = 0;

@@ -45,9 +45,13 @@ std::unique_ptr<gpu::Runtime> open_runtime(int index, bool invariant) {
     fail(Code::kUnsupportedDevice, "device=cuda: ", e.message());
   }
   char why[2048] = "";
-  std::unique_ptr<gpu::Runtime> runtime(entry->open(index, invariant, why, sizeof why));
-  if (!runtime) fail(Code::kUnsupportedDevice, "device=cuda:", index, ": ", why);
-  return runtime;
+  Code code = Code::kUnsupportedDevice;
+  std::unique_ptr<gpu::Runtime> runtime(entry->open(index, invariant, &code, why, sizeof why));
+  if (runtime) return runtime;
+  // A device that is full or lost would do at another time.
+  if (code != Code::kOutOfDeviceMemory && code != Code::kDeviceLost)
+    code = Code::kUnsupportedDevice;
+  fail(code, "device=cuda:", index, ": ", why);
 }
 
 }  // namespace

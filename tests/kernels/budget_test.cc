@@ -113,6 +113,81 @@ TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
   }
 }
 
+// Candidates of more rows than are multiplied at once.
+TEST(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
+  EmulatedCuda cuda;
+  tools::CheckpointShape shape;
+  shape.vocab = 15500;  // as many parts as a row can have
+  shape.layers = 1;
+  const TinyCheckpoint checkpoint(shape);
+  const auto engine = Engine::create(
+      checkpoint.path(), cuda_options({{"rows", "600"}, {"cache_bytes", "16M"}}), nullptr);
+  const int64_t allocations = cuda.runtime().counters().allocations;
+  std::vector<RequestSpec> batch(270);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i].task = Task::kGenerate;
+    batch[i].tokens = {static_cast<int32_t>(i), 7};
+    batch[i].sampling.temperature = 1;
+    batch[i].sampling.top_k = ops::kMaxCandidates;
+    batch[i].sampling.max_tokens = 2;
+    batch[i].sampling.ignore_eos = true;
+  }
+  const auto job = engine->submit(batch);
+  job->wait(-1);
+  for (size_t i = 0; i < batch.size(); ++i)
+    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+  EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
+}
+
+// More single logits than a step of 64 rows has room for: of one sequence, of several, of choices
+// behind one row. They are read in groups, with the same results as at once.
+TEST(GpuBudget, ManySingleLogitsAllocateNothing) {
+  tools::CheckpointShape shape;
+  shape.vocab = 601;
+  shape.layers = 1;
+  const TinyCheckpoint checkpoint(shape);
+  std::vector<RequestSpec> batch(6);
+  for (size_t i = 0; i < batch.size(); ++i) {
+    RequestSpec& spec = batch[i];
+    spec.task = Task::kGenerate;
+    const int32_t distinct = i == 0 ? 560 : 150;
+    for (int32_t t = 0; t < distinct; ++t)
+      spec.tokens.push_back((t * 7 + static_cast<int32_t>(i) * 31) % 601);
+    spec.sampling.temperature = 0;
+    spec.sampling.repetition_penalty = 1.1f;
+    spec.sampling.max_tokens = 3;
+    spec.sampling.ignore_eos = true;
+  }
+  RequestSpec choices;
+  choices.task = Task::kChoices;
+  choices.tokens = {5, 6, 7};
+  for (int32_t t = 0; t < 600; ++t) choices.choices.push_back({t});
+  batch.push_back(choices);
+  std::vector<std::vector<int32_t>> tokens[2];
+  std::vector<float> scores[2];
+  for (const bool grouped : {false, true}) {
+    EmulatedCuda cuda;
+    const auto engine = Engine::create(
+        checkpoint.path(),
+        cuda_options(
+            {{"rows", grouped ? "64" : "1024"}, {"cache_bytes", "16M"}, {"invariant", "true"}}),
+        nullptr);
+    const int64_t allocations = cuda.runtime().counters().allocations;
+    const auto job = engine->submit(batch);
+    job->wait(-1);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const RequestResult result = job->result(i);
+      ASSERT_EQ(result.status, Code::kOk) << result.message;
+      tokens[grouped].push_back(result.tokens);
+      if (i + 1 == batch.size()) scores[grouped] = result.values;
+    }
+    EXPECT_EQ(cuda.runtime().counters().allocations, allocations) << "grouped: " << grouped;
+  }
+  EXPECT_EQ(tokens[0], tokens[1]);
+  EXPECT_EQ(scores[0].size(), 600u);
+  EXPECT_TRUE(testing_support::same_bits(scores[0], scores[1]));
+}
+
 TEST(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
   EmulatedCuda cuda;
   const TinyCheckpoint checkpoint;

@@ -91,6 +91,23 @@ TEST(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
   refused(plain, {{"attention", "bidirectional"}}, {"bidirectional", "\"cpu\" only"});
 }
 
+// The longest sequence decides, not what the file would allow.
+TEST(EmulatedEngine, AWindowThatCutsNothingRuns) {
+  const EmulatedCuda cuda;
+  tools::CheckpointShape shape;
+  shape.windows = "fs";
+  shape.window = 150;
+  const TinyCheckpoint checkpoint(shape);
+  const Options options =
+      testing_support::make_options({{"device", "cuda"}, {"max_positions", "150"}});
+  EXPECT_GT(Engine::estimate(checkpoint.path(), options).total_bytes, 0);
+  const auto cpu = make_engine(checkpoint, {});
+  expect_equal_embeddings(*cpu, *Engine::create(checkpoint.path(), options, nullptr));
+  testing_support::expect_error(Code::kUnsupportedDevice, {"layer 1", "window of 150"}, [&] {
+    make_engine(checkpoint, {{"device", "cuda"}, {"max_positions", "151"}});
+  });
+}
+
 TEST(EmulatedEngine, AdaptersAreRefused) {
   const EmulatedCuda cuda;
   const tools::CheckpointShape shape;

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "kernels/emulator.h"
+#include "ops/gpu/row_flags.h"
 
 namespace prefix::ops::gpu {
 namespace {
@@ -43,6 +44,28 @@ class DownloadsTest : public ::testing::Test {
   Threads threads_{3};
   Downloads downloads_{runtime_, uploads_, threads_, kHalf};
 };
+
+// Snapshots wait on threads of their own, also for what they sent before the step's flags.
+TEST_F(DownloadsTest, FlagsAreThereAfterAWaitForThem) {
+  void* device = nullptr;
+  ASSERT_EQ(runtime_.allocate(8, &device), Code::kOk);
+  const int32_t set[] = {0, 1};
+  ASSERT_EQ(runtime_.upload(device, set, sizeof set), Code::kOk);
+  RowFlags flags(runtime_, uploads_);
+  flags.begin(2);
+  const uint64_t of_another = uploads_.sent();
+  flags.fetch(static_cast<const int32_t*>(device));
+  uploads_.finished(of_another);
+  EXPECT_FALSE(flags.here());
+  const uint64_t sent = uploads_.sent();
+  ASSERT_EQ(runtime_.synchronize(), Code::kOk);
+  uploads_.finished(sent);
+  EXPECT_TRUE(flags.here());
+  EXPECT_EQ(flags.flags()[1], 1);
+  flags.begin(2);
+  EXPECT_FALSE(flags.here());
+  runtime_.release(device);
+}
 
 TEST_F(DownloadsTest, AWaitForEachHalfThatIsFull) {
   EXPECT_EQ(run(std::vector<size_t>(10, 100)), 1);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config_support.h"
+#include "engine/memory_estimate.h"
 #include "model/layer.h"
 #include "model/rope.h"
 
@@ -90,6 +91,29 @@ TEST(WindowConfig, AnyWindowBeyondTheContextIsNone) {
     c.bidirectional = true;
     EXPECT_EQ(c.window(0), 0) << keys;
   }
+}
+
+// By max_positions too, which leaves the rotation as it is.
+TEST(WindowConfig, AWindowThatHoldsEveryTextIsNone) {
+  const Json json = with({{"sliding_window", 9}, {"sliding_window_pattern", 2}}, headed("olmo3"));
+  const auto windows = [&](const char* positions, bool bidirectional) {
+    ModelConfig c = config_from_json(json);
+    Options options;
+    options.set("max_positions", positions);
+    c.bidirectional = c.halved_windows = bidirectional;
+    apply_attention(options, c);
+    EXPECT_EQ(c.max_positions, 512);
+    const std::vector<LayerSpec> layers = resolve_layers(c, find_architecture("olmo3"));
+    EXPECT_EQ(layers[0].rope_table, 1) << positions;
+    EXPECT_EQ(layers[1].rope_table, 0) << positions;
+    return std::vector<int32_t>{layers[0].window, layers[1].window};
+  };
+  using Windows = std::vector<int32_t>;
+  EXPECT_EQ(windows("0", false), (Windows{9, 0}));
+  EXPECT_EQ(windows("10", false), (Windows{9, 0}));
+  EXPECT_EQ(windows("9", false), (Windows{0, 0}));
+  EXPECT_EQ(windows("6", true), (Windows{5, 0}));  // four keys on each side
+  EXPECT_EQ(windows("5", true), (Windows{0, 0}));
 }
 
 // Transformers writes both tables, whichever types of layers there are.

@@ -28,7 +28,7 @@ Context::Context(std::unique_ptr<Runtime> gpu_runtime, const GpuOptions& gpu_opt
       launcher(*runtime),
       step_arrays(*runtime, uploads),
       head_arrays(*runtime, uploads),
-      not_finite(*runtime),
+      not_finite(*runtime, uploads),
       logit_parts(*runtime),
       clusters(runtime->properties(), by_clusters),
       mma(*runtime, {by_warpgroups, options.invariant}) {}

@@ -1,6 +1,7 @@
 // What heads read of logits, by kernels/body/heads.h.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 #include "base/status.h"
 #include "ops/gpu/step.h"
@@ -61,7 +62,13 @@ void GpuStep::gather_logits(const LogitBlock& block, float* out) {
 void GpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
   check_logits(block);
   const int32_t k = heads_.candidates;
-  const auto listed = static_cast<int64_t>(heads_.candidate_rows.size());
+  // Rows of other blocks come before and behind, as a rule, and need no keys.
+  const std::span<const int32_t> rows = heads_.candidate_rows;
+  const auto inside = [&](int32_t row) { return block.has(row); };
+  const auto first = std::find_if(rows.begin(), rows.end(), inside);
+  const auto end = std::find_if(rows.rbegin(), std::make_reverse_iterator(first), inside).base();
+  const int64_t before = first - rows.begin(), listed = end - first;
+  if (listed == 0) return;
   PREFIX_CHECK(k >= 1 && k <= kMaxCandidates && k <= block.n);
   const int parts = logit_parts(block.n);
   const size_t keys = static_cast<size_t>(listed * parts * k);
@@ -69,12 +76,12 @@ void GpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
   a.x = block.x;
   a.ld = block.ld;
   a.n = block.n;
-  a.listed = context_.head_arrays.at(candidate_rows_);
+  a.listed = context_.head_arrays.at(candidate_rows_) + before;
   a.first = static_cast<int32_t>(block.first);
   a.rows = static_cast<int32_t>(block.rows);
   a.k = k;
   a.keys = reinterpret_cast<uint64_t*>(context_.logit_parts.reserve(keys * sizeof(uint64_t)));
-  a.out = out;
+  a.out = out + before * k;
   context_.launcher.launch(Kernel::kTopCandidatesParts, listed, parts, a, kTopPartsSharedBytes);
   context_.launcher.launch(Kernel::kTopCandidatesMerge, listed, 1, a,
                            top_merge_shared_bytes(parts, k));

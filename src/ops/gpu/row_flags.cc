@@ -15,15 +15,15 @@ void RowFlags::reserve(size_t rows) {
 
 void RowFlags::begin(size_t rows) {
   zeros_.assign(rows, 0);
-  coming_ = here_ = false;
+  coming_ = 0;
 }
 
 void RowFlags::fetch(const int32_t* device) {
-  if (coming_ || zeros_.empty()) return;
+  if (coming_ > 0 || zeros_.empty()) return;
   reserve(zeros_.size());
   check(runtime_, runtime_.begin_download(pinned_, device, zeros_.size() * sizeof(int32_t)),
         "the flags of a step");
-  coming_ = true;
+  coming_ = uploads_.add();
 }
 
 }  // namespace prefix::ops::gpu

@@ -1,9 +1,11 @@
 // A number for each row of a step that its kernels set, on its way to the host:
 //
-//   zeros() ── staged with the step ──> device ── fetch() ──> pinned ── arrived() ──> flags()
+//   zeros() ── staged with the step ──> device ── fetch() ──> pinned ── here() ──> flags()
 //                                         ▲ kernels
 //
-// They come back with whatever is waited for next, so that they cost no wait of their own.
+// They come back with whatever is waited for next, so that they cost no wait of their own. Other
+// threads wait too, also for what they sent before fetch(): by the numbers of Uploads it is known
+// whether a wait was for the flags.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,7 @@ namespace prefix::ops::gpu {
 
 class RowFlags {
  public:
-  explicit RowFlags(Runtime& runtime) : runtime_(runtime) {}
+  RowFlags(Runtime& runtime, Uploads& uploads) : runtime_(runtime), uploads_(uploads) {}
   ~RowFlags() { runtime_.release_pinned(pinned_); }
   RowFlags(const RowFlags&) = delete;
   RowFlags& operator=(const RowFlags&) = delete;
@@ -27,17 +29,16 @@ class RowFlags {
   std::span<const int32_t> zeros() const { return zeros_; }
   // `device`: where zeros() went.
   void fetch(const int32_t* device);
-  // The stream was waited for.
-  void arrived() { here_ = coming_; }
-  bool here() const { return here_ || zeros_.empty(); }
+  bool here() const { return zeros_.empty() || (coming_ > 0 && uploads_.done(coming_)); }
   std::span<const int32_t> flags() const { return {pinned_, zeros_.size()}; }
 
  private:
   Runtime& runtime_;
+  Uploads& uploads_;
   int32_t* pinned_ = nullptr;
   size_t room_ = 0;
   std::vector<int32_t> zeros_;
-  bool coming_ = false, here_ = false;
+  uint64_t coming_ = 0;  // number of the copy; 0: not fetched
 };
 
 }  // namespace prefix::ops::gpu

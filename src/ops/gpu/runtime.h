@@ -114,8 +114,9 @@ class Runtime {
 // The number of devices, or -1.
 using CountDevices = int32_t (*)(char* why, size_t why_bytes);
 using DescribeDevice = bool (*)(int32_t device, Properties* out, char* why, size_t why_bytes);
-// Null when it failed.
-using OpenRuntime = Runtime* (*)(int32_t device, bool invariant, char* why, size_t why_bytes);
+// Null when it failed; `code` then says how.
+using OpenRuntime = Runtime* (*)(int32_t device, bool invariant, Code* code, char* why,
+                                 size_t why_bytes);
 struct PluginEntry {
   CountDevices count;
   DescribeDevice describe;

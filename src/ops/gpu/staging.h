@@ -43,7 +43,7 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
-// Which uploads from pinned memory the device is done with. Uploads have numbers in the order of
+// Which copies of pinned memory the device is done with: uploads and the flags of a step. They have numbers in the order of
 // the stream; a wait for the stream, on any thread, is a wait for those that were sent before it
 // began.
 class Uploads {

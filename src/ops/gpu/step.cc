@@ -38,7 +38,6 @@ void GpuStep::wait() {
   const uint64_t sent = context_.uploads.sent();
   check(*context_.runtime, context_.runtime->synchronize(), "a step");
   context_.uploads.finished(sent);
-  context_.not_finite.arrived();
 }
 
 void GpuStep::fetch_not_finite() {

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kBlockRows = 128;               // packed rows of the largest item
 constexpr int64_t kWindowRows = 16;               // of a narrow one
-constexpr int64_t kReaders = 8;                   // single logits that are read of a row
 constexpr int64_t kMaxCleared = 1 << 14;          // pages that a step clears
 constexpr int64_t kMaxListed = int64_t{1} << 22;  // pages that a step reads: 134 million tokens
 
@@ -58,7 +57,7 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
             room(std::min(int64_t{kMaxDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
-  w.heads = room(kReaders * rows, sizeof(LogitAt)) + 2 * row_numbers;
+  w.heads = room(kTargetsOfARow * rows, sizeof(LogitAt)) + 2 * row_numbers;
   w.logit_parts = bytes(shape.logit_rows * kMaxLogitParts,
                         std::max(sizeof(LogitPart), kMaxCandidates * sizeof(uint64_t)));
   return w;
