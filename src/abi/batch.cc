@@ -1,6 +1,4 @@
-#include <atomic>
 #include <iterator>
-#include <random>
 #include <span>
 
 #include "abi/entry.h"
@@ -54,17 +52,6 @@ void require_scopes(const prefix::Options& options, Task task) {
   }
 }
 
-// Another one for each request: the system is asked once, and then it counts. Below 2^53, so that
-// every language's numbers hold it.
-int64_t fresh_seed() {
-  static std::atomic<uint64_t> next = [] {
-    std::random_device device;
-    return (uint64_t{device()} << 32) | device();
-  }();
-  return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
-                              ((uint64_t{1} << 53) - 1));
-}
-
 Pooling pooling_of(const std::string& name) {
   return name == "mean"     ? Pooling::kMean
          : name == "first"  ? Pooling::kFirst
@@ -79,7 +66,6 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.task = task;
   spec.tokens = array_in(tokens, n_tokens, "tokens");
   spec.user_tag = user_tag;
-  if (task == Task::kGenerate) spec.sampling.seed = fresh_seed();
   if (!options) return spec;
   const auto object = find<prefix::abi::OptionsObject>(Kind::kOptions, options, "options");
   std::lock_guard lock(object->mutex);
@@ -109,7 +95,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   s.top_p = static_cast<float>(o.get_float("top_p"));
   s.min_p = static_cast<float>(o.get_float("min_p"));
   s.repetition_penalty = static_cast<float>(o.get_float("repetition_penalty"));
-  if (o.get_int("seed") >= 0) s.seed = o.get_int("seed");
+  s.seed = o.get_int("seed");
   s.ignore_eos = o.get_bool("ignore_eos");
   s.stop_tokens = int_list(o.get("stop_tokens"));
   s.logprobs = o.get_bool("logprobs");

@@ -1,4 +1,6 @@
+#include <atomic>
 #include <cmath>
+#include <random>
 
 #include "abi/entry.h"
 
@@ -19,6 +21,17 @@ using prefix::abi::Kind;
 using prefix::abi::require;
 using prefix::abi::takes;
 
+// Another one for each request: the system is asked once, and then it counts. Below 2^53, so that
+// every language's numbers hold it.
+int64_t fresh_seed() {
+  static std::atomic<uint64_t> next = [] {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }();
+  return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
+                              ((uint64_t{1} << 53) - 1));
+}
+
 std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* batch) {
   const auto e = prefix::abi::find<prefix::abi::EngineObject>(Kind::kEngine, engine, "the engine");
   const auto b = prefix::abi::find<prefix::abi::BatchObject>(Kind::kBatch, batch, "the batch");
@@ -32,6 +45,9 @@ std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* bat
     requests = b->requests;
     namespaces = b->namespaces;
   }
+  // Here, so that a batch that is submitted again draws anew.
+  for (RequestSpec& spec : requests)
+    if (spec.task == Task::kGenerate && spec.sampling.seed < 0) spec.sampling.seed = fresh_seed();
   auto object = std::make_shared<JobObject>();
   object->engine = e;
   object->job = e->load->engine()->submit(std::move(requests), namespaces);

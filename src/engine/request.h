@@ -30,7 +30,7 @@ struct Sampling {
   float top_p = 1;
   float min_p = 0;
   float repetition_penalty = 1;
-  int64_t seed = 0;
+  int64_t seed = -1;  // below 0: none was asked for; a submitted request has one
   bool ignore_eos = false;
   std::vector<int32_t> stop_tokens;
   bool logprobs = false;  // keep the log-prob of each sampled token

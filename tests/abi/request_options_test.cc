@@ -110,6 +110,11 @@ TEST(RequestOptions, ASeedOfItsOwnForEachRequest) {
   EXPECT_EQ(seeds.size(), 8u);
   EXPECT_GE(*seeds.begin(), 0);
   EXPECT_LT(*seeds.rbegin(), int64_t{1} << 53);
+  const Job second = run(engine, batch);  // the same batch once more
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_TRUE(drawn.insert(tokens_of(second, i)).second) << i;
+    EXPECT_TRUE(seeds.insert(info_of(second, i).seed).second) << i;
+  }
   const std::string seed = std::to_string(info_of(job, 5).seed);
   const Options same = make_options({{"max_tokens", "40"},
                                      {"ignore_eos", "true"},
