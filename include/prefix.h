@@ -192,7 +192,8 @@ typedef struct prefix_option_details {
 PREFIX_API prefix_status prefix_options_create(prefix_options** out, prefix_error* err);
 PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_error* err);
 PREFIX_API void prefix_options_release(prefix_options* options);
-/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type,
+/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type (a
+ * number is no text; but 0 and 1 are bools too, and a whole number is a list of one),
  * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists of numbers are "1,2,3",
  * lists of texts JSON arrays. */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
@@ -360,7 +361,8 @@ PREFIX_API prefix_status prefix_source_retain(prefix_source* source, prefix_erro
 /* Files that are being loaded must stay: see below. */
 PREFIX_API void prefix_source_release(prefix_source* source);
 /* A file in memory. It is not copied: it must stay as it is until every load from this source has
- * ended (prefix_engine_wait, prefix_engine_notify), or its engine was released or shut down.
+ * ended (prefix_engine_wait, prefix_engine_notify), or its engine was shut down, or released with
+ * every batch made for it: a batch holds the engine, so that its load goes on.
  * INVALID_ARGUMENT for a name that leads out of the model's directory, or that is there already. */
 PREFIX_API prefix_status prefix_source_add_buffer(prefix_source* source, const char* name,
                                                   size_t name_len, const void* data, size_t size,
@@ -529,10 +531,10 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
  * rest and frees model and cache at once. Afterwards what would compute, or use the cache or its
- * namespaces, answers MISUSE; statistics and information stay. Idempotent: a second call may end the
- * wait of the first. A task (prefix_text.h) whose requests are not all handed over ends with those
- * that are: wait for it before. A load is ended as by the
- * last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
+ * namespaces, answers MISUSE; statistics, information and the number of namespaces can still be
+ * read. Idempotent: a second call may end the wait of the first. A task (prefix_text.h) whose
+ * requests are not all handed over ends with those that are: wait for it before. A load is ended as
+ * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -606,8 +608,8 @@ PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, cons
 /* [any thread] NOT_FOUND when it is not open. */
 PREFIX_API prefix_status prefix_namespace_find(const prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
-/* [any thread] Evicts everything in it that no running request uses; *freed (may be NULL) receives
- * the tokens freed. */
+/* [any thread] Evicts everything in it that no running request uses and no lease keeps; *freed (may
+ * be NULL) receives the tokens freed. */
 PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns, int64_t* freed,
                                                prefix_error* err);
 /* [any thread] Ends a namespace, so that one for each user takes no memory for the life of the
@@ -620,7 +622,7 @@ PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns
  * NOT_FOUND. */
 PREFIX_API prefix_status prefix_namespace_close(prefix_engine* engine, int32_t ns, int64_t* freed,
                                                 prefix_error* err);
-/* [any thread] How many are open, with the empty one. */
+/* [any thread] How many are open, with the empty one; after a shutdown, how many were. */
 PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count,
                                                 prefix_error* err);
 
@@ -736,8 +738,9 @@ PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix
                                                int64_t user_tag, size_t* index, prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
- *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": those that end here,
- *             "below": requests at or below, "first": first few token ids}]}, parents first. */
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n,
+ *             "requests": requests and choices that end here, "below": those that end at or below,
+ *             "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
@@ -928,8 +931,9 @@ typedef struct prefix_cache_usage {
 PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
                                                 prefix_cache_usage* out, prefix_error* err);
 /* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
- * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Errors: OUT_OF_RANGE for
- * a negative number, a quota smaller than one token, a floor above the quota. */
+ * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Of what requests or leases
+ * hold when a lower quota comes, what is beyond it goes as soon as they end. Errors: OUT_OF_RANGE for a
+ * negative number, a quota smaller than one token, a floor above the quota. */
 PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t ns,
                                                  int64_t floor_bytes, int64_t quota_bytes,
                                                  prefix_error* err);
@@ -1127,10 +1131,13 @@ typedef struct prefix_partition_info {
  * of the prompts, part after part, those that share prefixes beside each other; work what each part
  * computes: one number for each prompt, prompt and part. Of more parts than prompts some stay empty.
  *
+ * Parts are cuts of the prompts sorted by their tokens; of other ways to share prompts out, some may be
+ * more even where prompts are few.
+ *
  * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens. Where
- * a heavy prompt or prefix makes that impossible, at most so many times the least that the largest part
- * can have: a prefix that is long against what follows it stays in one part, because each further one
- * would compute it again. Errors: OUT_OF_RANGE for offsets, a token, n_parts outside [1, 1048576], a
+ * a heavy prompt or prefix leaves no such cuts, at most so many times the least that the largest part
+ * of any cuts has: a prefix that is long against what follows it stays in one part, because each further
+ * one would compute it again. Errors: OUT_OF_RANGE for offsets, a token, n_parts outside [1, 1048576], a
  * balance outside [1, 1000000]; INVALID_ARGUMENT. */
 PREFIX_API prefix_status prefix_partition(const prefix_token* tokens, size_t n_tokens,
                                           const int64_t* offsets, size_t n_offsets, int32_t n_parts,

@@ -17,9 +17,11 @@
  * prefix.h, and so do its rules: an object may be destroyed before those that came from it, and any
  * thread may call any function unless prefix.h says otherwise.
  *
- * A failure throws prefix::Error. Every function also takes a prefix_error* as its last argument:
+ * A failure throws prefix::Error. What can fail also takes a prefix_error* as its last argument:
  * with one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty
- * value; error.code is PREFIX_OK after a call that succeeded.
+ * value; error.code is PREFIX_OK after a call that succeeded. Without one, and so always throwing, are
+ * option_infos(), devices() and these constructors: Options() without JSON, Batch, Queue, Source and
+ * Simulation.
  */
 #ifndef PREFIX_HPP
 #define PREFIX_HPP
@@ -55,7 +57,9 @@ class Options : public detail::OptionMethods<Options> {
  public:
   Options() : handle_(detail::made<prefix_options>(nullptr, prefix_options_create)) {}
   /* {"key": value, ...} */
-  explicit Options(std::string_view json, prefix_error* error = nullptr) : Options() {
+  explicit Options(std::string_view json, prefix_error* error = nullptr)
+      : handle_(detail::made<prefix_options>(error, prefix_options_create)) {
+    if (!handle_) return;
     call(error, [&](prefix_error* e) {
       return prefix_options_set_json(get(), json.data(), json.size(), e);
     });
@@ -139,10 +143,11 @@ class Options : public detail::OptionMethods<Options> {
 class Pool {
  public:
   /* Options threads and cpus. */
-  explicit Pool(const Options& options = {}, prefix_error* error = nullptr)
+  explicit Pool(const Options* options = nullptr, prefix_error* error = nullptr)
       : handle_(detail::made<prefix_pool>(error, [&](prefix_pool** out, prefix_error* e) {
-          return prefix_pool_create(options.get(), out, e);
+          return prefix_pool_create(options ? options->get() : nullptr, out, e);
         })) {}
+  explicit Pool(const Options& options, prefix_error* error = nullptr) : Pool(&options, error) {}
   prefix_pool* get() const noexcept { return handle_.get(); }
 
  private:
@@ -413,8 +418,8 @@ class Batch {
 class Source {
  public:
   Source() : handle_(detail::made<prefix_source>(nullptr, prefix_source_create)) {}
-  /* Not copied: the bytes stay as they are until each load of them has ended or its engine is
-   * destroyed. */
+  /* Not copied: the bytes stay as they are until each load of them has ended, or its engine is
+   * destroyed with every batch made for it. */
   Source& add(std::string_view name, std::span<const std::byte> bytes,
               prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {

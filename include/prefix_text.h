@@ -141,9 +141,10 @@ enum {
   PREFIX_DECODE_SKIP_SPECIAL = 1 /* leave special tokens out */
 };
 
-/* Tokens of a text of at most 16 MiB. A text has at most as many tokens as bytes (plus those that
- * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is enough; asking for the size first
- * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT
+/* Tokens of a text of at most 16 MiB. A text seldom has more tokens than bytes (and those that
+ * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is mostly enough; asking for the size
+ * first encodes twice. It may have more, where the tokenizer puts a space in front or writes one
+ * character as several (U+FDFA): BUFFER_TOO_SMALL then, and `needed`. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT
  * (parts of the tokenizer do not fit together, which only this text shows). */
 PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokenizer,
                                                  const char* text, size_t text_len, int32_t flags,

@@ -110,7 +110,7 @@ class Tokenizer {
   /* flags: PREFIX_ENCODE_*. */
   std::vector<prefix_token> encode(std::string_view text, int32_t flags = 0,
                                    prefix_error* error = nullptr) const {
-    // Never more tokens than bytes, and a few that the model wants around them.
+    // Seldom more tokens than bytes, and a few that the model wants around them.
     return read<std::vector<prefix_token>>(
         text.size() + 8,
         [&](auto... to) {

@@ -96,7 +96,7 @@ func (t *Tokenizer) Encode(text string, flags EncodeFlags) ([]Token, error) {
 	tokens, err := arrayOf(&t.handle, len(text)+added, func(h uintptr, b []Token, needed *uintptr, f *swig.Error) int32 {
 		return swig.Prefix_tokenizer_encode(h, text, int32(flags), b, needed, f)
 	})
-	return slices.Clone(tokens), err // a text has fewer tokens than bytes
+	return slices.Clone(tokens), err // a text has mostly fewer tokens than bytes
 }
 
 // Span is a part of a text, in bytes.

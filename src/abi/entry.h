@@ -135,8 +135,12 @@ std::vector<std::span<const T>> pieces_in(std::span<const T> all, const int64_t*
          "; they must run from 0 to the length of all ", pieces, ", ", all.size());
   std::vector<std::span<const T>> list;
   for (size_t i = 0; i + 1 < at.size(); ++i) {
-    if (at[i] > at[i + 1] || at[i + 1] > at.back())
-      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", below the one before it");
+    if (at[i + 1] > at.back())
+      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", above the length of all ",
+           pieces, ", ", at.back());
+    if (at[i] > at[i + 1])
+      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", below the one before it, ",
+           at[i]);
     list.push_back(all.subspan(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
   }
   return list;

@@ -3,6 +3,7 @@
 
 namespace {
 
+using prefix::OptionType;
 using prefix::abi::array_in;
 using prefix::abi::find;
 using prefix::abi::guard;
@@ -51,7 +52,7 @@ prefix_status prefix_options_set_int(prefix_options* options, const char* key, s
   return guard("prefix_options_set_int", err, [&] {
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), std::to_string(number));
+    object->options.set(text_in(key, key_len, "key"), std::to_string(number), OptionType::kInt);
   });
 }
 
@@ -60,7 +61,8 @@ prefix_status prefix_options_set_double(prefix_options* options, const char* key
   return guard("prefix_options_set_double", err, [&] {
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), prefix::abi::number_text(number));
+    object->options.set(text_in(key, key_len, "key"), prefix::abi::number_text(number),
+                        OptionType::kFloat);
   });
 }
 
@@ -69,7 +71,8 @@ prefix_status prefix_options_set_bool(prefix_options* options, const char* key, 
   return guard("prefix_options_set_bool", err, [&] {
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), value != 0 ? "true" : "false");
+    object->options.set(text_in(key, key_len, "key"), value != 0 ? "true" : "false",
+                        OptionType::kBool);
   });
 }
 
@@ -82,7 +85,7 @@ prefix_status prefix_options_set_ints(prefix_options* options, const char* key, 
     for (const prefix_token value : array_in(values, n_values, "values"))
       list += (list.empty() ? "" : ",") + std::to_string(value);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), list);
+    object->options.set(text_in(key, key_len, "key"), list, OptionType::kIntList);
   });
 }
 
@@ -97,7 +100,8 @@ prefix_status prefix_options_set_texts(prefix_options* options, const char* key,
     for (size_t i = 0; i < list.size(); ++i)
       json.value(text_in(list[i], lengths ? lengths[i] : PREFIX_NUL, "a text of texts"));
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), json.close(']').text());
+    object->options.set(text_in(key, key_len, "key"), json.close(']').text(),
+                        OptionType::kStringList);
   });
 }
 

@@ -331,6 +331,21 @@ std::string float_text(double value) {
   return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
 }
 
+std::string_view why_no_list(const OptionInfo& o) {
+  return o.type == T::kStringList ? "it takes texts, not numbers"
+         : o.type == T::kIntList  ? "it takes whole numbers, not texts"
+                                  : "it takes one value, not a list";
+}
+
+// What is no text would be a text of its own: a tenant "7".
+void check_type(const OptionInfo& o, OptionType given, std::string_view text) {
+  if (given == T::kIntList || given == T::kStringList) {
+    if (o.type != given) refuse(o, text, why_no_list(o));
+  } else if (o.type == T::kString && given != T::kString) {
+    refuse(o, text, "it must be a text");
+  }
+}
+
 // A value of JSON as Options::set takes it.
 std::string as_text(const OptionInfo& o, const JsonSetting& setting) {
   using List = JsonSetting::List;
@@ -343,18 +358,16 @@ std::string as_text(const OptionInfo& o, const JsonSetting& setting) {
   if (o.type == T::kStringList && setting.list != List::kInts)
     return setting.list == List::kEmpty ? "[]" : setting.value;
   if (o.type == T::kIntList && setting.list != List::kTexts) return setting.value;
-  refuse(o, "[...]",
-         o.type == T::kStringList ? "it takes texts, not numbers"
-         : o.type == T::kIntList  ? "it takes whole numbers, not texts"
-                                  : "it takes one value, not a list");
+  refuse(o, "[...]", why_no_list(o));
 }
 
 }  // namespace
 
 std::span<const OptionInfo> option_table() { return kTable; }
 
-void Options::set(std::string_view key, std::string_view value) {
+void Options::set(std::string_view key, std::string_view value, OptionType given) {
   const OptionInfo& o = find(key);
+  check_type(o, given, value);
   check_value(o, value);
   values_[std::string(o.key)] = std::string(value);
 }

@@ -53,8 +53,9 @@ std::span<const OptionInfo> option_table();
 class Options {
  public:
   // Throws kUnknownOption (naming the nearest key), kInvalidArgument or kOutOfRange (naming the
-  // value and the limits). Byte sizes take suffixes K, M, G (powers of 1024).
-  void set(std::string_view key, std::string_view value);
+  // value and the limits). Byte sizes take suffixes K, M, G (powers of 1024). `given`: what the value
+  // was before it became text; kString: a text, which may stand for any type.
+  void set(std::string_view key, std::string_view value, OptionType given = OptionType::kString);
   // Merges a JSON object {"key": value}; all keys are checked before any is set.
   void set_json(std::string_view json);
   // What was set, as set_json takes it.

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -102,6 +103,13 @@ inline Engine make_engine(Settings settings = {}) {
     return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), e);
   });
   return engine;
+}
+
+// The clock of events.
+inline int64_t monotonic_us() {
+  timespec now{};
+  EXPECT_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+  return int64_t{now.tv_sec} * 1000000 + now.tv_nsec / 1000;
 }
 
 inline Pool make_pool(Settings settings = {{"threads", "2"}}) {

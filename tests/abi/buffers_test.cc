@@ -259,6 +259,22 @@ TEST_F(Buffers, TheJsonIsJson) {
   ASSERT_EQ(plan["nodes"].size(), 3u);
   EXPECT_EQ(plan["nodes"][0]["parent"], -1);
   EXPECT_EQ(plan["nodes"][0]["below"], 2);
+  // Choices are counted where they end, one by one.
+  const Batch choices = make_batch(nullptr);
+  const Tokens prompt = {1, 2}, ends = {7, 8};
+  const int64_t offsets[] = {0, 1, 2};
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_batch_add_choices(choices, prompt.data(), 2, ends.data(), 2, offsets, 3, nullptr,
+                                    0, nullptr, e);
+  });
+  const auto of_choices =
+      nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+        return prefix_batch_plan_json(choices, b, c, n, e);
+      }));
+  EXPECT_EQ(of_choices["requests"], 1);
+  ASSERT_EQ(of_choices["nodes"].size(), 3u);
+  EXPECT_EQ(of_choices["nodes"][0]["below"], 2);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(of_choices["nodes"][i]["requests"], i == 0 ? 0 : 1) << i;
 
   const auto tree = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_cache_tree_json(engine_, b, c, n, e);

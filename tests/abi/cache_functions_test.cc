@@ -309,7 +309,9 @@ TEST(CacheEvents, TellOfBlocksThatComeAndGo) {
   expect(PREFIX_ERR_NO_EVENT, next(0, nullptr, 0));
   expect(PREFIX_ERR_OUT_OF_RANGE, next(-1, nullptr, 0), {"-1"});
   const Tokens prompt = counting(70);
+  const int64_t before = monotonic_us();
   warm(engine, prompt);
+  const int64_t then = monotonic_us();
 
   std::vector<Seen> seen = events_from(engine, 0);
   ASSERT_EQ(seen.size(), 2u) << "two blocks of 32 tokens are full";
@@ -321,6 +323,8 @@ TEST(CacheEvents, TellOfBlocksThatComeAndGo) {
     EXPECT_EQ(stored.parent, i == 0 ? 0 : seen[0].event.block);
     EXPECT_EQ(stored.ns, 0);
     EXPECT_EQ(stored.position, static_cast<int32_t>(32 * i));
+    EXPECT_GE(stored.time_us, before);
+    EXPECT_LE(stored.time_us, then);
     const auto begin = prompt.begin() + static_cast<ptrdiff_t>(32 * i);
     EXPECT_EQ(seen[i].tokens, Tokens(begin, begin + 32));
   }

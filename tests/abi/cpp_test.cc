@@ -15,6 +15,7 @@
 #include "gguf_model.h"
 #include "held_load.h"
 #include "random_adapter.h"
+#include "support/child_process.h"
 
 namespace prefix_abi {
 namespace {
@@ -130,6 +131,36 @@ TEST(Cpp, AFailureIsAnExceptionOrAStatusByChoice) {
   EXPECT_EQ(none.info(&error).layers, 0);
   EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
   EXPECT_THROW(none.info(), prefix::Error);
+}
+
+// Also where no object can be made at all, as in the child of a fork.
+TEST(Cpp, WithAnErrorConstructorsThrowNothing) {
+  const prefix::Options parent;
+  const int wrong = prefix::testing_support::in_child([&] {
+    Error error;
+    try {
+      if (prefix::Options("{}", &error).get() || error.code != PREFIX_ERR_FORKED) return 1;
+      error.code = PREFIX_OK;
+      if (prefix::Pool({}, &error).get() || error.code != PREFIX_ERR_FORKED) return 2;
+      error.code = PREFIX_OK;
+      if (prefix::Pool(parent, &error).get() || error.code != PREFIX_ERR_FORKED) return 3;
+    } catch (const prefix::Error&) {
+      return 4;
+    }
+    try {
+      const prefix::Options options;
+      return 5;
+    } catch (const prefix::Error& e) {
+      return e.status() == PREFIX_ERR_FORKED ? 0 : 6;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+  Error error;
+  const prefix::Options refused(R"({"threads": 0.5})", &error);
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(refused.json(), "{}");
+  EXPECT_THROW(prefix::Options(R"({"threads": 0.5})"), prefix::Error);
+  EXPECT_NE(prefix::Pool().get(), nullptr);
 }
 
 TEST(Cpp, LoadingCanBeWatchedAndAborted) {

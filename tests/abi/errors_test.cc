@@ -199,28 +199,36 @@ TEST(Errors, ImpossibleLengthsAreRefused) {
 TEST(Errors, OffsetsThatPointElsewhereAreRefused) {
   const Batch batch = make_batch(nullptr);
   const prefix_token tokens[] = {1, 2, 3};
-  const auto add = [&](std::vector<int64_t> offsets, prefix_status wanted) {
-    expect(wanted, [&](prefix_error* e) {
-      return prefix_batch_add_continuations(batch, tokens, 3, tokens, 3, offsets.data(),
-                                            offsets.size(), nullptr, 0, nullptr, e);
-    });
-    expect(wanted, [&](prefix_error* e) {
-      return prefix_batch_add_choices(batch, tokens, 3, tokens, 3, offsets.data(), offsets.size(),
-                                      nullptr, 0, nullptr, e);
-    });
+  const auto add = [&](std::vector<int64_t> offsets, prefix_status wanted,
+                       const std::string& part = "") {
+    expect(wanted,
+           [&](prefix_error* e) {
+             return prefix_batch_add_continuations(batch, tokens, 3, tokens, 3, offsets.data(),
+                                                   offsets.size(), nullptr, 0, nullptr, e);
+           },
+           {part});
+    expect(wanted,
+           [&](prefix_error* e) {
+             return prefix_batch_add_choices(batch, tokens, 3, tokens, 3, offsets.data(),
+                                             offsets.size(), nullptr, 0, nullptr, e);
+           },
+           {part});
   };
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   add({0}, PREFIX_ERR_INVALID_ARGUMENT);
-  for (const std::vector<int64_t>& bad : std::vector<std::vector<int64_t>>{{0, 2},
-                                                                           {1, 3},
-                                                                           {0, 4},
-                                                                           {0, 2, 1, 3},
-                                                                           {0, 4, 3},
-                                                                           {0, -1, 3},
-                                                                           {0, kMax, 3},
-                                                                           {-kMax - 1, 3},
-                                                                           {0, kMax}})
-    add(bad, PREFIX_ERR_OUT_OF_RANGE);
+  const std::string most = std::to_string(kMax), all = "the length of all choices, 3";
+  const std::pair<std::vector<int64_t>, std::string> bad[] = {
+      {{0, 2}, "from 0 to 2; they must run from 0 to " + all},
+      {{1, 3}, "from 1 to 3"},
+      {{0, 4}, "from 0 to 4"},
+      {{0, 2, 1, 3}, "offsets[2] is 1, below the one before it, 2"},
+      {{0, 4, 3}, "offsets[1] is 4, above " + all},
+      {{0, 4, 2, 3}, "offsets[1] is 4, above " + all},
+      {{0, -1, 3}, "offsets[1] is -1, below the one before it, 0"},
+      {{0, kMax, 3}, "offsets[1] is " + most + ", above " + all},
+      {{-kMax - 1, 3}, "from -" + most.substr(0, most.size() - 1) + "8 to 3"},
+      {{0, kMax}, "from 0 to " + most}};
+  for (const auto& [offsets, part] : bad) add(offsets, PREFIX_ERR_OUT_OF_RANGE, part);
   size_t count = 9;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_count(batch, &count, e); });
   EXPECT_EQ(count, 0u);

@@ -306,6 +306,10 @@ TEST(Limits, TheLastReleaseCancels) {
 TEST(Limits, ShutdownWhileRunningCancelsAndEndsEverything) {
   const Engine engine = make_engine();
   EXPECT_EQ(prefix_engine_state(engine), PREFIX_ENGINE_READY);
+  int32_t ns = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_namespace_open(engine, "tenant", PREFIX_NUL, &ns, e);
+  });
   const Job job = start_endless(engine, 8);
   wait_for_a_token(job);
   expect(PREFIX_ERR_OUT_OF_RANGE,
@@ -335,6 +339,15 @@ TEST(Limits, ShutdownWhileRunningCancelsAndEndsEverything) {
          [&](prefix_error* e) { return prefix_cache_lookup(engine, 0, nullptr, 0, &cache, e); });
   expect(PREFIX_ERR_MISUSE,
          [&](prefix_error* e) { return prefix_namespace_drop(engine, 0, &freed, e); });
+  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) {
+    return prefix_namespace_find(engine, "tenant", PREFIX_NUL, &ns, e);
+  });
+  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) {
+    return prefix_namespace_open(engine, "tenant", PREFIX_NUL, &ns, e);
+  });
+  int32_t count = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_namespace_count(engine, &count, e); });
+  EXPECT_EQ(count, 2);
   EXPECT_FALSE(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
                  return prefix_engine_info_json(engine, b, c, n, e);
                }).empty());

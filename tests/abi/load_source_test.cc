@@ -370,5 +370,23 @@ TEST(LoadSource, AfterAShutdownOrAReleaseNoMemoryIsTouched) {
   }
 }
 
+// A batch holds its engine, and so the load: memory may go when both have gone.
+TEST(LoadSource, AfterAReleaseABatchLetsTheLoadGoOn) {
+  {
+    BlockedLoad load("model.safetensors", 5);
+    const Batch batch = make_batch(load.engine);
+    load.engine = Engine();
+    load.let_go();
+    EXPECT_GT(load.calls(), 5) << "the batch is no reason to read on";
+  }
+  BlockedLoad load("config.json", 1);
+  Batch batch = make_batch(load.engine);
+  load.engine = Engine();
+  batch = Batch();
+  load.lose_pages();
+  load.let_go();
+  EXPECT_EQ(load.calls(), 1);
+}
+
 }  // namespace
 }  // namespace prefix_abi

@@ -200,6 +200,16 @@ TEST_F(Log, AMessageStaysUntilItFits) {
       << "nothing is left";
 }
 
+TEST_F(Log, OfManyMessagesTheLast1024AreKept) {
+  for (int i = 0; i < 1030; ++i)
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_log_write(PREFIX_LOG_ERROR, std::to_string(i).c_str(), PREFIX_NUL, e);
+    });
+  const auto kept = drain();
+  ASSERT_EQ(kept.size(), 1024u);
+  for (size_t i = 0; i < kept.size(); ++i) ASSERT_EQ(kept[i].second, std::to_string(i + 6));
+}
+
 // The callback may call the library: it is never called under a lock.
 TEST_F(Log, TheCallbackMayCallTheLibrary) {
   struct State {

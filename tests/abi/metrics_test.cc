@@ -269,6 +269,138 @@ TEST_F(Metrics, NothingIsCountedWhereNothingRan) {
   }
 }
 
+// The value of a metric, of the one series that has this label too.
+double value_of(const std::map<std::string, Family>& metrics, const char* name,
+                const char* label = nullptr, const char* of_label = "") {
+  for (const Sample& s : metrics.at(name).samples)
+    if (!label || s.labels.at(label) == of_label) return s.value;
+  ADD_FAILURE() << name << " has no series of " << of_label;
+  return NAN;
+}
+
+// An engine with recurrent layers and too little memory, so that everything is counted that one
+// process can bring about.
+TEST(EngineStats, AreTheNumbersOfTheMetrics) {
+  const prefix::testing_support::TempFolder folder;
+  prefix::tools::CheckpointShape shape;
+  shape.architecture = "granitemoehybrid";
+  shape.recurrent.layers = "ra";
+  prefix::tools::write_checkpoint(folder / "model", shape);
+  const Options options = make_options({{"cache_bytes", "512K"}, {"threads", "2"}});
+  Engine engine;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_create((folder / "model").c_str(), PREFIX_NUL, options, engine.out(), e);
+  });
+  const Options generated = make_options({{"max_tokens", "7"}, {"ignore_eos", "true"}});
+  const Options tenant = make_options({{"namespace", "tenant"}});
+  const auto ask = [&](int32_t round) {
+    const Batch batch = make_batch(engine);
+    Tokens prompt(200, 9);
+    prompt[0] = round % 8;
+    add_logits(batch, prompt);
+    prompt.back() = 10;
+    add_logits(batch, prompt);
+    add_generate(batch, {1, 2, 3, round}, generated);
+    add_logits(batch, {1, 2, 3, round}, {0}, tenant);
+    add_logits(batch, {-1});
+    run(engine, batch);
+  };
+  for (int32_t round = 0; round < 12; ++round) ask(round);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_namespace_drop(engine, 0, nullptr, e); });
+  ask(11);
+  // Of the last step something may be counted after the results are there.
+  prefix_engine_stats s, after = stats_of(engine);
+  std::map<std::string, Family> metrics;
+  do {
+    s = after;
+    metrics = metrics_of(engine);
+    after = stats_of(engine);
+  } while (std::memcmp(&s, &after, sizeof(s)) != 0);
+
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"num_requests_waiting", s.requests_waiting},
+      {"num_requests_running", s.requests_running},
+      {"prefix_cache_queries_total", s.tokens_given},
+      {"prefix_cache_hits_total", s.tokens_cached + s.tokens_shared},
+      {"prefix_tokens_computed_total", s.tokens_computed},
+      {"prefix_tokens_generated_total", s.tokens_generated},
+      {"prefix_requests_finished_total", s.requests_finished},
+      {"prefix_requests_failed_total", s.requests_failed},
+      {"prefix_steps_total", s.steps},
+      {"prefix_rows_total", s.rows},
+      {"prefix_evicted_tokens_total", s.evicted_tokens},
+      {"prefix_fetched_tokens_total", s.fetched_tokens},
+      {"prefix_fetch_skipped_tokens_total", s.fetch_skipped_tokens},
+      {"prefix_fetch_timeouts_total", s.fetch_timeouts},
+      {"prefix_metadata_bytes", s.metadata_bytes},
+      {"prefix_kv_bytes", s.kv_bytes},
+      {"prefix_states", s.states},
+      {"prefix_state_bytes", s.state_bytes},
+      {"prefix_state_evictions_total", s.state_evictions}};
+  for (const auto& [name, number] : numbers)
+    EXPECT_EQ(value_of(metrics, name), static_cast<double>(number)) << name;
+  const std::pair<const char*, int64_t> misses[] = {
+      {"first_seen", s.miss_first_seen},   {"namespace", s.miss_namespace},
+      {"budget", s.miss_budget},           {"evicted", s.miss_evicted},
+      {"granularity", s.miss_granularity}, {"state", s.miss_state}};
+  int64_t missed = 0;
+  for (const auto& [reason, tokens] : misses) {
+    EXPECT_EQ(value_of(metrics, "prefix_cache_miss_tokens_total", "reason", reason),
+              static_cast<double>(tokens))
+        << reason;
+    missed += tokens;
+  }
+  const std::pair<const char*, int64_t> times[] = {
+      {"prefix_gemm_seconds_total", s.gemm_us}, {"prefix_attention_seconds_total", s.attention_us}};
+  for (const auto& [name, us] : times)
+    EXPECT_NEAR(value_of(metrics, name), static_cast<double>(us) * 1e-6, 1e-6) << name;
+  EXPECT_EQ(value_of(metrics, "kv_cache_usage_perc"),
+            static_cast<double>(s.pages_used) / static_cast<double>(s.pages_total));
+  const Labels& config = metrics.at("cache_config_info").samples.at(0).labels;
+  EXPECT_EQ(config.at("block_size"), std::to_string(s.page_tokens));
+  EXPECT_EQ(config.at("num_blocks"), std::to_string(s.pages_total));
+
+  // And what no metric tells.
+  EXPECT_EQ(s.tokens_given, s.tokens_cached + s.tokens_shared + s.tokens_computed);
+  EXPECT_EQ(missed, s.tokens_computed);
+  EXPECT_EQ(s.kv_bytes % s.pages_used, 0);
+  EXPECT_EQ(s.kv_budget_bytes, s.kv_bytes / s.pages_used * s.pages_total);
+  EXPECT_GE(s.kv_bytes_peak, s.kv_bytes);
+  EXPECT_LE(s.kv_bytes_peak, s.kv_budget_bytes);
+  EXPECT_GE(s.evicted_tokens, s.evictions);
+  prefix_engine_info info = PREFIX_ENGINE_INFO_INIT;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_info(engine, &info, e); });
+  EXPECT_EQ(s.weight_bytes, info.weight_bytes);
+  const std::pair<const char*, int64_t> counted[] = {
+      {"requests_finished", s.requests_finished},
+      {"requests_failed", s.requests_failed},
+      {"tokens_cached", s.tokens_cached},
+      {"tokens_shared", s.tokens_shared},
+      {"tokens_generated", s.tokens_generated},
+      {"steps", s.steps},
+      {"rows", s.rows},
+      {"tree_nodes", s.tree_nodes},
+      {"tree_tokens", s.tree_tokens},
+      {"evictions", s.evictions},
+      {"states", s.states},
+      {"state_bytes", s.state_bytes},
+      {"state_evictions", s.state_evictions},
+      {"miss_first_seen", s.miss_first_seen},
+      {"miss_namespace", s.miss_namespace},
+      {"miss_budget", s.miss_budget},
+      {"miss_evicted", s.miss_evicted},
+      {"miss_state", s.miss_state},
+      {"activation_bytes_peak", s.activation_bytes_peak},
+      {"live_state_bytes_peak", s.live_state_bytes_peak},
+      {"gemm_us", s.gemm_us},
+      {"attention_us", s.attention_us},
+      {"other_us", s.other_us},
+      {"plan_us", s.plan_us},
+      {"run_us", s.run_us},
+      {"load_us", s.load_us}};
+  for (const auto& [name, number] : counted) EXPECT_GT(number, 0) << name;
+}
+
 // docs/metrics.md has a line for each of them, with its type, and for no other.
 TEST_F(Metrics, ThePageNamesThemAll) {
   std::ifstream page(PREFIX_DOCS "/metrics.md");
@@ -282,6 +414,30 @@ TEST_F(Metrics, ThePageNamesThemAll) {
   }
   for (const auto& [name, family] : metrics) found[name] = family.type;
   EXPECT_EQ(named, found);
+}
+
+// What docs/service.md says to look at is a metric, or a function.
+TEST_F(Metrics, ThePageOfServicesNamesNoOther) {
+  std::set<std::string> known;
+#define PREFIX_NAME(name) known.insert(#name);
+  PREFIX_FUNCTIONS(PREFIX_NAME)
+#undef PREFIX_NAME
+  for (const auto& [name, family] : metrics) known.insert(name);
+  std::ifstream page(PREFIX_DOCS "/service.md");
+  std::string line;
+  while (std::getline(page, line) && line != "## What to watch") {
+  }
+  size_t names = 0;
+  while (std::getline(page, line)) {
+    if (!line.starts_with("| `")) continue;
+    std::istringstream column(line.substr(2, line.find(" |", 2) - 2));
+    std::string name;
+    while (std::getline(column, name, '`') && std::getline(column, name, '`')) {
+      EXPECT_TRUE(known.contains(name.substr(0, name.find('{')))) << line;
+      ++names;
+    }
+  }
+  EXPECT_GE(names, 10u);
 }
 
 }  // namespace

@@ -187,6 +187,66 @@ TEST(Options, HaveATypedSetterEach) {
            return prefix_options_set_ints(options, "temperature", PREFIX_NUL, ids, 3, e);
          },
          {"temperature"});
+  // What has one meaning only is taken.
+  const std::pair<const char*, int64_t> numbers[] = {
+      {"cache_bytes", 1 << 20}, {"logprobs", 1}, {"temperature", 2}, {"stop_tokens", 5}};
+  for (const auto& [key, number] : numbers) {
+    expect(PREFIX_OK, [&, k = key, n = number](prefix_error* e) {
+      return prefix_options_set_int(options, k, PREFIX_NUL, n, e);
+    });
+    EXPECT_EQ(get(options, key), std::to_string(number));
+  }
+}
+
+// A number that became a text would be a text of its own: a tenant "7".
+TEST(Options, TakeNothingOfAnotherType) {
+  const Options options = make_options({});
+  const prefix_token ids[] = {1, 2};
+  const char* const texts[] = {"a"};
+  const auto refused = [&](const char* key, const auto& setter,
+                           std::initializer_list<std::string_view> parts) {
+    SCOPED_TRACE(key);
+    const std::string before = get(options, key);
+    expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return setter(key, e); }, parts);
+    EXPECT_EQ(get(options, key), before);
+  };
+  const auto set_ints = [&](const char* key, prefix_error* e) {
+    return prefix_options_set_ints(options, key, PREFIX_NUL, ids, 2, e);
+  };
+  const auto set_one = [&](const char* key, prefix_error* e) {
+    return prefix_options_set_ints(options, key, PREFIX_NUL, ids, 1, e);
+  };
+  const auto set_texts = [&](const char* key, prefix_error* e) {
+    return prefix_options_set_texts(options, key, PREFIX_NUL, texts, nullptr, 1, e);
+  };
+  for (const prefix_option_details& o : all_options()) {
+    if (o.type == PREFIX_OPTION_STRING) {
+      refused(o.key,
+              [&](const char* key, prefix_error* e) {
+                return prefix_options_set_int(options, key, PREFIX_NUL, 7, e);
+              },
+              {o.key, "\"7\"", "it must be a text"});
+      refused(o.key,
+              [&](const char* key, prefix_error* e) {
+                return prefix_options_set_double(options, key, PREFIX_NUL, 0.5, e);
+              },
+              {o.key, "\"0.5\"", "it must be a text"});
+      refused(o.key,
+              [&](const char* key, prefix_error* e) {
+                return prefix_options_set_bool(options, key, PREFIX_NUL, 1, e);
+              },
+              {o.key, "\"true\"", "it must be a text"});
+    }
+    if (o.type == PREFIX_OPTION_INT_LIST) {
+      refused(o.key, set_texts, {o.key, "whole numbers, not texts"});
+    } else if (o.type == PREFIX_OPTION_STRING_LIST) {
+      refused(o.key, set_ints, {o.key, "\"1,2\"", "texts, not numbers"});
+    } else {
+      refused(o.key, set_ints, {o.key, "\"1,2\"", "one value, not a list"});
+      refused(o.key, set_one, {o.key, "\"1\"", "one value, not a list"});
+      refused(o.key, set_texts, {o.key, "one value, not a list"});
+    }
+  }
 }
 
 TEST(Options, KeepTheirTypes) {

@@ -1,7 +1,9 @@
 // Completion queues: one thread, or an event loop, for many jobs.
 #include <poll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <set>
 #include <thread>
 
@@ -246,6 +248,25 @@ TEST(Queue, ADescriptorIsReadableWhileThereIsATag) {
   EXPECT_EQ(poll(&entry, 1, -1), 1);
   ASSERT_EQ(next(queue, 0, &tag), PREFIX_OK);
   EXPECT_EQ(tag, 7);
+}
+
+// Not in a child: there a queue is FORKED.
+TEST(Queue, ADescriptorThatTheSystemDoesNotGiveIsIo) {
+  const Queue queue = make_queue();
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none = {0, limit.rlim_max};
+  int32_t descriptor = -7;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  expect(PREFIX_ERR_IO,
+         [&](prefix_error* e) { return prefix_queue_descriptor(queue, &descriptor, e); },
+         {"descriptor", std::strerror(EMFILE)});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_EQ(descriptor, -7);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_queue_post(queue, 5, e); });
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_queue_descriptor(queue, &descriptor, e); });
+  EXPECT_TRUE(is_readable(descriptor)) << "what failed changed nothing";
 }
 
 // Also where the room grows while the oldest is not in the first place.

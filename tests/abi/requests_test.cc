@@ -147,9 +147,9 @@ TEST(Requests, EveryRequestEndsWithOneEvent) {
   add_logits(batch, {-1}, {0}, nullptr, 11);
   const Options options = make_options({{"max_tokens", "3"}, {"ignore_eos", "true"}});
   add_generate(batch, {4, 5}, options, 12);
+  int64_t before = monotonic_us();
   const Job job = submit(engine, batch);
   std::vector<int> ends(3), tokens(3);
-  int64_t before = 0;
   for (;;) {
     prefix_event event = PREFIX_EVENT_INIT;
     Error error;
@@ -159,6 +159,7 @@ TEST(Requests, EveryRequestEndsWithOneEvent) {
     ASSERT_TRUE(event.request >= 0 && event.request < 3);
     EXPECT_EQ(event.user_tag, 10 + event.request);
     EXPECT_GE(event.time_us, before);
+    EXPECT_LE(event.time_us, monotonic_us());
     before = event.time_us;
     const auto r = static_cast<size_t>(event.request);
     EXPECT_EQ(ends[r], 0) << "an event after the end of request " << r;

@@ -1,6 +1,7 @@
 // Rule 4: structs that the library fills, with a struct_size below, at and above its own.
 #include <cstddef>
 #include <functional>
+#include <nlohmann/json.hpp>
 
 #include "abi_support.h"
 
@@ -153,6 +154,49 @@ TEST(Structs, AnEventIsNotLostToAStructThatIsTooOld) {
     expect(PREFIX_ERR_STRUCT_TOO_OLD,
            [&](prefix_error* e) { return prefix_job_next_event(job, -1, &old, e); });
   EXPECT_EQ(drain(job), all);
+}
+
+// The two ways in which an engine tells of itself.
+TEST(Structs, TheInfoOfAnEngineIsThatOfItsJson) {
+  const prefix::testing_support::TempFolder folder;
+  prefix::tools::CheckpointShape shape;
+  shape.architecture = "granitemoehybrid";
+  shape.recurrent.layers = "rar";
+  shape.layers = 3;
+  prefix::tools::write_checkpoint(folder.path(), shape);
+  const Options options = make_options({{"cache_bytes", "4M"}, {"threads", "2"}});
+  for (const std::string& path : {model_path(), folder.path()}) {
+    SCOPED_TRACE(path);
+    Engine engine;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_engine_create(path.c_str(), PREFIX_NUL, options, engine.out(), e);
+    });
+    prefix_engine_info info = PREFIX_ENGINE_INFO_INIT;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_info(engine, &info, e); });
+    const auto json =
+        nlohmann::json::parse(text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+          return prefix_engine_info_json(engine, buf, cap, needed, e);
+        }));
+    const std::pair<const char*, int64_t> fields[] = {
+        {"layers", info.layers},
+        {"hidden", info.hidden},
+        {"heads", info.heads},
+        {"kv_heads", info.kv_heads},
+        {"head_dim", info.head_dim},
+        {"vocab_size", info.vocabulary},
+        {"max_positions", info.max_positions},
+        {"weight_bytes", info.weight_bytes},
+        {"kv_bytes_per_token", info.kv_bytes_per_token},
+        {"recurrent_layers", info.recurrent_layers},
+        {"state_bytes", info.state_bytes},
+        {"labels", info.labels}};
+    for (const auto& [key, value] : fields) EXPECT_EQ(json["model"].at(key), value) << key;
+    EXPECT_EQ(json.at("threads"), info.threads);
+    EXPECT_EQ(info.threads, 2);
+    EXPECT_EQ(info.page_tokens, stats_of(engine).page_tokens);
+    EXPECT_EQ(info.recurrent_layers, path == folder.path() ? 2 : 0);
+    EXPECT_EQ(info.state_bytes > 0, info.recurrent_layers > 0);
+  }
 }
 
 TEST(Structs, FilledFieldsAreWhatTheHeaderSays) {

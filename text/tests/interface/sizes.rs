@@ -121,6 +121,49 @@ pub fn sizes() {
             batch.len() as i64
         ]
     );
+    more_tokens_than_bytes();
+}
+
+/// A text may have more tokens than bytes, where what it becomes is longer: `needed` tells.
+fn more_tokens_than_bytes() {
+    let mut longer = Vec::new();
+    for name in FIXTURES {
+        let tokenizer = tokenizer(name);
+        for text in ["\u{fdfa}", "~"] {
+            let encode = |out: &mut [i32], needed: &mut usize| {
+                let (ids, capacity) = (out.as_mut_ptr(), out.len());
+                call(|e| unsafe {
+                    let at = text.as_ptr();
+                    prefix_tokenizer_encode(
+                        tokenizer.0,
+                        at,
+                        text.len(),
+                        0,
+                        ids,
+                        capacity,
+                        needed,
+                        e,
+                    )
+                })
+            };
+            let whole = tokenizer.encode(text.as_bytes(), 0).unwrap();
+            let (mut out, mut needed) = (vec![-9i32; text.len()], 0);
+            let outcome = encode(&mut out, &mut needed);
+            assert_eq!(needed, whole.len(), "{name}, {text}");
+            if needed <= text.len() {
+                assert_eq!((outcome, &out[..needed]), (Ok(()), &whole[..]));
+                continue;
+            }
+            longer.push((name, text));
+            assert_eq!(outcome.unwrap_err().code, BUFFER_TOO_SMALL);
+            assert!(out.iter().all(|id| *id == -9));
+            out.resize(needed, -9);
+            encode(&mut out, &mut needed).unwrap();
+            assert_eq!(out, whole);
+        }
+    }
+    assert!(longer.contains(&("llama2", "~")), "{longer:?}");
+    assert!(longer.contains(&("unigram", "\u{fdfa}")), "{longer:?}");
 }
 
 /// The bytes of single tokens: together they are the text, for byte-level vocabularies.

@@ -87,7 +87,7 @@ impl Source {
         let bytes = bytes.into();
         let data = bytes.get();
         // Safety: a live handle, a text and an array with their lengths. Who loads from the source has a clone
-        // of `kept` until the load has ended or its engine was released.
+        // of `kept` until the load has ended, or its engine was released: no batch of one that loads holds it.
         call(|err| unsafe {
             sys::prefix_source_add_buffer(
                 self.handle.get(),

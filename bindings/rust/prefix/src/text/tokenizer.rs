@@ -305,7 +305,7 @@ impl Tokenizer {
     }
 }
 
-/// A text has at most as many tokens as bytes, plus a few that are added.
+/// A text seldom has more tokens than bytes, plus a few that are added.
 fn most_tokens(text: &str) -> usize {
     text.len() + 4
 }

@@ -149,7 +149,7 @@ public final class Tokenizer extends Owned {
     public int[] encode(String text, Encode... flags) {
         byte[] bytes = utf8(text);
         int how = flags(flags);
-        // A text has at most as many tokens as bytes.
+        // A text seldom has more tokens than bytes.
         return Buffers.ints(
                 bytes.length + ADDED,
                 buffer -> call(raw -> Native.prefix_tokenizer_encode(raw, bytes, how, buffer)));
