@@ -82,7 +82,7 @@ void untie_another_output(const std::string& embedding, const std::string& outpu
   const Tensor* const out = files.tensors->find(output);
   if (!in || !out) return;
   const bool packed = PackedModel::has(*out);  // never of one that is tied
-  if (!packed && same_values(*in, *out)) return;
+  if (!packed && (PackedModel::has(*in) || same_values(*in, *out))) return;
   files.config.tie_embeddings = false;
   if (!packed)
     log_message(

@@ -16,6 +16,7 @@
 #include "model/architecture.h"
 #include "model/pack_file.h"
 #include "model/packed_model.h"
+#include "model/tensor_names.h"
 #include "model/weights.h"
 
 namespace prefix {
@@ -70,9 +71,13 @@ class Plan final : public LoadObserver {
     std::vector<Tensor> all = panels_;
     all.insert(all.end(), scales_.begin(), scales_.end());
     const Architecture& architecture = find_architecture(files.config.architecture);
+    const FileNames names(*files.tensors, architecture, files.config.from_gguf);
+    // Of a model that is tied the embedding under another name.
+    const std::string repeated =
+        files.config.tie_embeddings ? names(names.patterns().output) : std::string();
     for (const Tensor& t : files.tensors->tensors()) {
       if (in_matrices_.contains(t.name) || is_left_out(t.name, files.config, architecture) ||
-          (t.may_be_left && !used_.contains(t.name)))
+          t.name == repeated || (t.may_be_left && !used_.contains(t.name)))
         continue;
       all.push_back(tensor_of(t.name, t.type, t.shape));
     }

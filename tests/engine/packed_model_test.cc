@@ -26,6 +26,7 @@
 #include "support/expect_error.h"
 #include "support/golden.h"
 #include "support/relative_error.h"
+#include "support/renamed_tensors.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -121,6 +122,34 @@ TEST_P(PackedModels, HaveTheBitsAndTheNamesOfTheModelItself) {
   EXPECT_EQ(info.at("sizes"), plain.at("sizes"));
   expect_error(Code::kInvalidArgument, {"whole numbers", "compute=int8"},
                [&] { Engine::create(packed, make_options({}), nullptr); });
+}
+
+// Published files often hold the embedding once more, under the name of an output matrix.
+TEST(PackedModel, OfATiedModelWhoseFileRepeatsTheEmbedding) {
+  const std::string from = testing_support::golden_models() + "/mistral-base";
+  const TempFolder folder;
+  auto config = nlohmann::json::parse(testing_support::file_text(from + "/config.json"));
+  config["tie_word_embeddings"] = true;
+  folder.write("config.json", config.dump());
+  std::string bytes = testing_support::file_text(from + "/model.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof(length));
+  const auto header = nlohmann::json::parse(bytes.substr(8, length));
+  const auto place = [&](const char* name) {
+    return 8 + length + header.at(name).at("data_offsets").at(0).get<size_t>();
+  };
+  const auto offsets = header.at("lm_head.weight").at("data_offsets").get<std::vector<size_t>>();
+  const size_t size = offsets.at(1) - offsets.at(0);
+  bytes.replace(place("lm_head.weight"), size,
+                bytes.substr(place("model.embed_tokens.weight"), size));
+  folder.write("model.safetensors", bytes);
+  const std::string packed = folder / "packed";
+  pack(folder.path(), packed, {});
+  const auto want = open_int8(folder.path(), {}), got = open_int8(packed, {});
+  EXPECT_TRUE(same_bits(logits(*got), logits(*want)));
+  EXPECT_EQ(got->stats().weight_bytes, want->stats().weight_bytes);
+  const auto text = nlohmann::json::parse(got->info_json());
+  EXPECT_TRUE(text.at("model").at("tied").get<bool>());
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, PackedModels, testing::ValuesIn(model_names()),
