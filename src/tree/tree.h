@@ -217,6 +217,9 @@ class Tree {
   int32_t computed_end(NodeId id, int32_t length) const;
   // The keys and values of positions [from, end) of the path are there.
   bool is_whole(NodeId id, int32_t from, int32_t end) const;
+  // The pages in which tokens [from, end) were computed are there: they can be computed once more. One
+  // may be gone that a path has a copy of, where it parts in mid-page.
+  bool has_rows(NodeId id, int32_t from, int32_t end) const;
   // How many of the first `end` tokens of the path come before the first hollow page.
   int32_t whole_until(NodeId id, int32_t end) const;
   // Of the first `most` tokens of the path, all of them computed: behind how many it can be

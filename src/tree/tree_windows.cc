@@ -63,6 +63,17 @@ bool Tree::is_whole(NodeId id, int32_t from, int32_t end) const {
   return whole;
 }
 
+bool Tree::has_rows(NodeId id, int32_t from, int32_t end) const {
+  if (pages_.hollow_pages() == 0 || from >= end) return true;
+  bool all = true;
+  for (id = node_at(id, end - 1); all && nodes_[id].end() > from; id = nodes_[id].parent) {
+    const Node& n = nodes_[id];
+    for_each_piece(n, std::max(0, from - n.start), std::min(n.end(), end) - n.start,
+                   [&](int32_t page, int32_t, int32_t) { all = all && !pages_.hollow(page); });
+  }
+  return all;
+}
+
 int32_t Tree::whole_until(NodeId id, int32_t end) const {
   if (pages_.hollow_pages() == 0) return end;
   int32_t until = end;

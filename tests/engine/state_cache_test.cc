@@ -348,15 +348,17 @@ TEST_P(StateCache, TheStatesOfGenerationsThatEndStayInTheQuota) {
   const auto job = run_all(*engine, batch);
   for (size_t i = 0; i < batch.size(); ++i) EXPECT_EQ(job->result(i).status, Code::kOk);
   const int64_t states = engine->stats().states;
-  EXPECT_LE(engine->cache_usage(space).tokens * page_bytes() / 32 + states * state_pages() * page_bytes(),
-            quota);
+  EXPECT_LE(
+      engine->cache_usage(space).tokens * page_bytes() / 32 + states * state_pages() * page_bytes(),
+      quota);
   EXPECT_GT(states, 0);
 }
 
 // Two that begin alike, one in front of the third and one behind it, which begins otherwise: it must
 // not take the state that the first one continues from.
 TEST_P(StateCache, NobodyTakesTheStateOfASequenceInFront) {
-  const Tokens first = text(60), other = text(60), behind = joined(first_tokens(first, 30), text(30));
+  const Tokens first = text(60), other = text(60),
+               behind = joined(first_tokens(first, 30), text(30));
   for (int64_t pages = state_pages() + 6; pages < 2 * state_pages() + 9; ++pages) {
     const auto e = open({{"cache_bytes", std::to_string(pages * page_bytes())}, {"rows", "1"}});
     const auto a = e->submit({logits_of(first)});

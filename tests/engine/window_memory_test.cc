@@ -4,6 +4,7 @@
 #include <map>
 #include <random>
 
+#include "base/page.h"
 #include "engine/random_requests.h"
 #include "engine/scheduler_fixture.h"
 
@@ -19,27 +20,39 @@ constexpr int32_t kRows = 64;
 constexpr int32_t kLeast = (kWindow + 31) / 32 + 2;
 constexpr int32_t kBand = kLeast + kRows / 32;
 
-const TinyCheckpoint& windowed() {
-  static const TinyCheckpoint checkpoint([] {
-    tools::CheckpointShape shape;
-    shape.architecture = "mistral";
-    shape.windows = "ss";
-    shape.window = kWindow;
-    return shape;
-  }());
-  return checkpoint;
+const TinyCheckpoint& windowed(int32_t window) {
+  static std::map<int32_t, TinyCheckpoint> checkpoints;
+  tools::CheckpointShape shape;
+  shape.architecture = "mistral";
+  shape.windows = "ss";
+  shape.window = window;
+  const auto found = checkpoints.find(window);
+  return found != checkpoints.end() ? found->second
+                                    : checkpoints.try_emplace(window, shape).first->second;
 }
 
 struct WindowMemory : SchedulerTest {
-  WindowMemory() { open(windowed(), kBand, kRows, kWindow); }
-  void open_pages(int32_t pages) { open(windowed(), pages, kRows, kWindow); }
+  WindowMemory() { open_pages(kBand); }
+  void open_pages(int32_t pages) { open_window(kWindow, pages, kRows); }
+  void open_window(int32_t tokens, int32_t pages, int32_t rows) {
+    window = tokens;
+    open(windowed(window), pages, rows, window);
+  }
 
   Tokens random_text(size_t n) { return random_tokens(random, n, kVocab); }
   // The result in an engine that keeps everything.
-  static RequestResult whole(const RequestSpec& spec) {
-    static const std::shared_ptr<Engine> engine =
-        make_engine(windowed(), {{"threads", "1"}, {"cache", "false"}});
+  RequestResult whole(const RequestSpec& spec) const {
+    static std::map<int32_t, std::shared_ptr<Engine>> engines;
+    std::shared_ptr<Engine>& engine = engines[window];
+    if (!engine) engine = make_engine(windowed(window), {{"threads", "1"}, {"cache", "false"}});
     return run_all(*engine, {spec})->result(0);
+  }
+  void expect_all_same(const std::vector<std::shared_ptr<Job>>& jobs) {
+    while (!scheduler->idle()) {
+      step();
+      tree->check();
+    }
+    for (const auto& job : jobs) expect_same(*job);
   }
   void expect_same(Job& job, size_t i = 0) {
     ASSERT_TRUE(job.finished(i));
@@ -59,7 +72,16 @@ struct WindowMemory : SchedulerTest {
     return a;
   }
 
+  static RequestSpec logprobs(Tokens tokens, int32_t from) {
+    RequestSpec spec;
+    spec.task = Task::kLogprobs;
+    spec.tokens = std::move(tokens);
+    spec.from = from;
+    return spec;
+  }
+
   std::mt19937 random{3};
+  int32_t window = 0;
 };
 
 TEST_F(WindowMemory, APromptOfManyTimesTheMemoryRunsThroughItsWindow) {
@@ -177,6 +199,52 @@ TEST_F(WindowMemory, GenerationsThatSlideAndThatDoNotGoOneWay) {
   EXPECT_GT(fits->edit_result(0).usage.cached, 0);
 }
 
+// Each branch inside a page takes a frame of the band, and there may be more of them than frames.
+TEST_F(WindowMemory, ManyBranchesInsideAPageRunOneAfterAnother) {
+  constexpr int32_t kFew = 16;
+  open_window(kWindow, 3 * (kLeast + 1) + kLeast, kFew);
+  Tokens path = random_text(800);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (size_t at = 165; at <= 180; at += 5) {
+    jobs.push_back(submit({logits_of(path)}));
+    path = join(first_tokens(path, at), random_text(800 - at));
+  }
+  expect_all_same(jobs);
+}
+
+// Two paths part in mid-page; the page before the fork goes with the one that is ahead, and the other
+// has a copy. Its own rows are read there, those before the fork are not.
+TEST_F(WindowMemory, RowsBeforeAForkWhosePageIsGoneAreComputedAnew) {
+  open_pages(2 * kBand);
+  const Tokens prompt = random_text(600);
+  const Tokens other = join(first_tokens(prompt, 203), {5, 6, 7, 8, 9, 10, 11});
+  expect_all_same({submit({logits_of(prompt)}), submit({generate(other, 20)})});
+  EXPECT_EQ(run(logprobs(other, 204))->edit_result(0).usage.cached, 204);
+  EXPECT_EQ(run(logprobs(other, 203))->edit_result(0).usage.cached, 0);
+}
+
+// Three paths part in one page, and the one that is behind leaves it last: it copies what is before.
+TEST_F(WindowMemory, APageIsKeptForABranchThatLeavesItLater) {
+  open_pages(3 * kBand);
+  const Tokens prompt = random_text(800);
+  const RequestSpec leaves = logits_of(join(first_tokens(prompt, 195), random_text(600)));
+  RequestSpec behind = logits_of(join(first_tokens(prompt, 215), random_text(10)));
+  behind.priority = -1;
+  expect_all_same({submit({logits_of(prompt)}), submit({leaves}), submit({behind})});
+}
+
+// A path leaves a page and gives it back: what others have in it goes, to the end of the page. The first
+// two end with a step, before the third one leaves.
+TEST_F(WindowMemory, WhatLiesInAPageThatWasLeftGoesWithIt) {
+  open_window(1, 12, 16);
+  const Tokens prompt = random_text(500);
+  const RequestSpec other = logits_of(join(first_tokens(prompt, 486), random_text(12)));
+  RequestSpec leaves = logits_of(join(first_tokens(prompt, 483), random_text(200)));
+  leaves.priority = -1;
+  expect_all_same({submit({logits_of(prompt)}), submit({other}), submit({leaves})});
+  EXPECT_EQ(tree->match(0, prompt).matched, 486);
+}
+
 // Requests that come, run, are cancelled and end at any time, in memory that is too small for most.
 TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
   int compared = 0;
@@ -217,6 +285,78 @@ TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
     EXPECT_EQ(pool->bands(), 0);
     for (const auto& job : open)
       if (job->edit_result(0).status != Code::kCancelled) expect_same(*job);
+    ASSERT_FALSE(HasFailure()) << "round " << round;
+  }
+}
+
+// Paths that part many times inside one page, in bands as small as they get, whose rows are read again
+// about there. Choices want a band each, and a generation a page when others take its last one: there
+// may be none.
+TEST_F(WindowMemory, RandomBranchesInsideAPage) {
+  constexpr int32_t kWindows[] = {1, 24, 32, 33, 53, kWindow};
+  const auto refused = [](Job& job) {
+    const RequestResult& result = job.edit_result(0);
+    return result.status == Code::kCancelled ||
+           (result.status == Code::kCacheFull &&
+            (job.spec(0).task == Task::kChoices || !result.tokens.empty()));
+  };
+  int compared = 0;
+  for (int round = 0; compared < cases(1000); ++round) {
+    random.seed(static_cast<unsigned>(round) + 500);
+    const int32_t seen = kWindows[static_cast<size_t>(round) % std::size(kWindows)];
+    const int32_t least = pages_between(0, seen) + 2;
+    open_window(seen, 3 * least + static_cast<int32_t>(random() % 12), 8 << random() % 4);
+    const size_t block = random() % 8 * kPageTokens;
+    const auto in_block = [&](size_t most) {
+      return std::clamp<size_t>(block + random() % kPageTokens, 1, most);
+    };
+    std::vector<Tokens> known = {random_text(block + 400)};
+    std::vector<std::shared_ptr<Job>> open;
+    for (int i = 0; i < 60; ++i) {
+      for (int more = 0; more < 3 && random() % 3 == 0 && open.size() < 8; ++more) {
+        Tokens tokens = known[random() % known.size()];
+        if (random() % 4) {
+          tokens.resize(in_block(tokens.size()));
+          tokens = join(tokens, random_text(1 + random() % (random() % 2 ? 8 : 300)));
+          known.push_back(tokens);
+        }
+        tokens.push_back(1);
+        const size_t last = tokens.size() - 1;
+        RequestSpec spec;
+        switch (random() % 4) {
+          case 0:
+            spec = generate(std::move(tokens), 1 + static_cast<int32_t>(random() % 60));
+            break;
+          case 1:
+            spec = logprobs(std::move(tokens), 1 + static_cast<int32_t>(random() % last));
+            break;
+          case 2:
+            spec = logprobs(std::move(tokens), static_cast<int32_t>(in_block(last)));
+            break;
+          default:
+            spec = random_task(random, std::move(tokens));
+        }
+        spec.priority = static_cast<int32_t>(random() % 2);
+        open.push_back(submit({std::move(spec)}));
+      }
+      step();
+      tree->check();
+      ASSERT_GE(pool->available(), 0) << "round " << round;
+      if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
+      std::erase_if(open, [&](const std::shared_ptr<Job>& job) {
+        if (!job->finished(0)) return false;
+        if (refused(*job)) return true;
+        expect_same(*job);
+        ++compared;
+        return true;
+      });
+      ASSERT_FALSE(HasFailure()) << "round " << round << ", step " << i;
+    }
+    finish_all();
+    tree->check();
+    EXPECT_EQ(pool->bands(), 0);
+    for (const auto& job : open)
+      if (!refused(*job)) expect_same(*job);
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
 }

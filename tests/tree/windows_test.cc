@@ -140,6 +140,21 @@ TEST_F(WindowsTest, AnotherSequenceTakesWhatItReadsOutOfTheBand) {
   tree.check();
 }
 
+// A branch has a copy of what is before it in its page; what was computed there is read where it was.
+TEST_F(WindowsTest, RowsBeforeAForkNeedThePageThatTheyAreIn) {
+  const NodeId node = slid(count_from(0, 180), 0);
+  const Tokens other = join(count_from(0, 100), {500, 501});
+  const NodeId branch = tree.attach(tree.match(root, other), other, {});
+  compute(branch);
+  EXPECT_TRUE(tree.has_rows(branch, 0, 102));
+  empty_before(node, 180, 128);
+  EXPECT_TRUE(tree.is_whole(branch, 96, 102)) << "in the copy";
+  EXPECT_TRUE(tree.has_rows(branch, 100, 102));
+  EXPECT_FALSE(tree.has_rows(branch, 99, 102));
+  EXPECT_TRUE(tree.has_rows(branch, 99, 99));
+  tree.check();
+}
+
 // Pages that are still to be computed get frames, and one that was given back gets none.
 TEST_F(WindowsTest, AnotherSequenceGetsFramesForWhatIsPending) {
   const Tokens tokens = count_from(0, 320);

@@ -52,7 +52,8 @@ int32_t Bands::fill(const Sequence& s) {
     const bool counted = shares && end > next;
     const int32_t pages = pages_between(end, until) - (counted ? 1 : 0);
     if (pages > left) {
-      end = (end / kPageTokens + left + (counted ? 1 : 0)) * kPageTokens;
+      // A branch in mid-page that no frame is left for waits for the next step.
+      end = std::max(end, (end / kPageTokens + left + (counted ? 1 : 0)) * kPageTokens);
       break;
     }
     left -= pages;
@@ -80,9 +81,14 @@ bool Bands::reads(const Tree::SlidingPage& page, const Sharer& sharer) const {
   if (page.begin >= sharer.common) return false;
   const int32_t end = (page.begin / kPageTokens + 1) * kPageTokens;
   const bool one_way = sharer.common >= end && !page.source;
+  if (one_way) return end > seen(sharer.next);
+  // It may leave the page for one of its own, and that behind the place where the two paths part.
   const int32_t last = std::min(end, sharer.length) - 1;
-  if (one_way || tree_.page_of(sharer.node, last) == page.page) return end > seen(sharer.next);
-  return sharer.next <= std::min(page.end, sharer.common);  // it goes on in a page of its own
+  int32_t leaves = end;
+  for (NodeId id = tree_.node_at(sharer.node, last); tree_.page_of(id, last) != page.page;
+       id = tree_.node(id).parent)
+    leaves = tree_.node(id).start;
+  return leaves == end ? end > seen(sharer.next) : sharer.next <= leaves;
 }
 
 bool Bands::is_read(const Tree::SlidingPage& page, const std::vector<Sharer>& sharers) const {
@@ -101,7 +107,8 @@ void Bands::give_back(const Running& running) {
         if (is_read(page, readers)) return;
         pages_.empty(page.page);
         first = std::min(first, page.begin);
-        end = std::max(end, page.end);
+        // To the end of the page: where the path leaves it, others may go on in it.
+        end = std::max(end, (page.begin / kPageTokens + 1) * kPageTokens);
       });
       if (first < end) tree_.prune_behind(s.node, first, end);
     }

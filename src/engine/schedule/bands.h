@@ -32,7 +32,8 @@ class Bands {
 
   Bands(Tree& tree, PagePool& pages, int32_t row_budget);
 
-  // The fewest frames that let a path of any length run; the pages of a shorter one are fewer.
+  // The fewest frames that let a path of any length run: those of its window, of the next token, and
+  // of the page that its branch copies from. The pages of a shorter one are fewer.
   int32_t least() const { return window_pages_ + 2; }
   // A path of so many tokens takes more pages than a band.
   bool help(int32_t tokens) const {
@@ -42,7 +43,7 @@ class Bands {
   // kCacheFull.
   void admit(Sequence& s, int32_t tokens, int32_t name_space);
   // Gives frames to the pages that the sequence may compute next. Returns how many tokens of its path
-  // have some then.
+  // have some then, the next one among them.
   int32_t fill(const Sequence& s);
   // After a step: frames of pages behind the windows are free for pages ahead.
   void give_back(const Running& running);

@@ -196,7 +196,8 @@ NodeId States::writable_by(const Sequence& s) const {
   });
   const auto is_free = [&](size_t i, size_t front) {
     const auto end = nodes.begin() + static_cast<ptrdiff_t>(front);
-    return nodes[i] != kNoNode && !leased(nodes[i]) && std::find(nodes.begin(), end, nodes[i]) == end;
+    return nodes[i] != kNoNode && !leased(nodes[i]) &&
+           std::find(nodes.begin(), end, nodes[i]) == end;
   };
   if (is_free(own, own)) return nodes[own];
   for (size_t i = nodes.size() - 1; i > own; --i)
