@@ -82,6 +82,7 @@ class Run(unittest.TestCase):
         again = run([request, request], "--batch", "1")
         self.assertEqual(again[1]["usage"], second["usage"])
 
+    @unittest.skipIf("PREFIX_TEST_QUICK" in os.environ, "a million requests take minutes in a slow build")
     def test_one_batch_has_any_number_of_requests(self):
         # One more than an engine takes unless it is told.
         path = SHARED["folder"] / "many.jsonl"
