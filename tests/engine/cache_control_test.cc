@@ -169,6 +169,19 @@ TEST_F(CacheControl, ALowerQuotaHoldsWhatItFoundInUse) {
   EXPECT_EQ(engine->cache_usage(small).tokens, 32);
 }
 
+TEST_F(CacheControl, DroppingANamespaceLeavesWhatALeaseKeeps) {
+  open(64);
+  const int32_t space = engine->open_namespace("tenant");
+  run(text(1), space);
+  run(text(2), space);
+  const std::vector<int32_t> pinned = text(1);
+  const int64_t lease = engine->cache_pin(space, pinned.data(), pinned.size(), 0).lease;
+  EXPECT_EQ(engine->drop_namespace(space), 64);
+  EXPECT_EQ(cached(text(1), space), 64);
+  engine->cache_unpin(lease);
+  EXPECT_EQ(engine->drop_namespace(space), 64);
+}
+
 TEST_F(CacheControl, OthersDoNotEvictANamespaceBelowItsFloor) {
   open(8);
   const int32_t kept = engine->open_namespace("kept");
