@@ -127,10 +127,20 @@ size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
   return pages;
 }
 
-bool TierQueue::take(Queue& queue, Waiting* piece) {
+bool TierQueue::may_go(const Queue& queue) const {
   if (queue.calls.empty()) return false;
+  if (&queue == &gets_) return true;
+  return !using_ && (writing_ == 0 || queue.calls.front().call->kind != TierCall::Kind::kUse);
+}
+
+bool TierQueue::take(Queue& queue, Waiting* piece) {
+  if (!may_go(queue)) return false;
   Waiting& front = queue.calls.front();
-  const size_t end = std::min(front.end, front.next + options_.run);
+  const TierCall::Kind kind = front.call->kind;
+  using_ = using_ || kind == TierCall::Kind::kUse;
+  writing_ += kind == TierCall::Kind::kPut;
+  const size_t run = kind == TierCall::Kind::kUse ? front.end : options_.run;
+  const size_t end = std::min(front.end, front.next + run);
   *piece = {front.call, front.next, end};
   queue.pages -= end - front.next;
   for (size_t i = front.next; i < end; ++i) queue.bytes -= page_bytes(*front.call, i);
@@ -144,25 +154,36 @@ void TierQueue::serve() {
     Waiting piece;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || gets_.pages + puts_.pages > 0; });
+      wake_.wait(lock, [this] { return stop_ || may_go(gets_) || may_go(puts_); });
       if (stop_) return;
       if (!take(gets_, &piece)) take(puts_, &piece);
     }
-    TierCall& call = *piece.call;
-    if (call.ticket.cancelled()) {
-      abort(call, piece.next, piece.end, &TierStats::cancelled);
-      continue;
+    work_on(piece);
+    const TierCall::Kind kind = piece.call->kind;
+    if (kind != TierCall::Kind::kPut && kind != TierCall::Kind::kUse) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      writing_ -= kind == TierCall::Kind::kPut;
+      using_ = using_ && kind != TierCall::Kind::kUse;
     }
-    try {
-      work_(call, piece.next, piece.end - piece.next);
-    } catch (...) {
-      count([](TierStats& s) { ++s.errors; });  // no memory, most likely
-    }
-    const Outcome nothing =
-        call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
-    for (size_t i = piece.next; i < piece.end; ++i)
-      if (!call.ticket.completed(i)) complete(call, i, nothing);
+    wake_.notify_all();
   }
+}
+
+void TierQueue::work_on(const Waiting& piece) {
+  TierCall& call = *piece.call;
+  if (call.ticket.cancelled()) {
+    abort(call, piece.next, piece.end, &TierStats::cancelled);
+    return;
+  }
+  try {
+    work_(call, piece.next, piece.end - piece.next);
+  } catch (...) {
+    count([](TierStats& s) { ++s.errors; });  // no memory, most likely
+  }
+  const Outcome nothing = call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
+  for (size_t i = piece.next; i < piece.end; ++i)
+    if (!call.ticket.completed(i)) complete(call, i, nothing);
 }
 
 void TierQueue::abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason) {

@@ -2,10 +2,13 @@
 //
 //             ┌ gets, exists:  [call: pages 3..7][call: pages 0..31]   <- first
 //   start ──> ┤                                                          ──> threads ──> work()
-//             └ puts:          [call: pages 5..9]                      <- when no get waits
+//             └ puts, uses:    [call: pages 5..9]                      <- when no get waits
 //
 // A request waits for a get, so gets go first. Both queues are bounded in pages and in bytes: what
 // does not fit is a miss at once. A thread takes up to `run` pages of the first call.
+//
+// A use is a barrier between puts, or one that is made late would let go of what was used after it:
+// it waits for those before it, no other put is in work meanwhile, and one thread takes all of it.
 #pragma once
 
 #include <condition_variable>
@@ -88,7 +91,9 @@ class TierQueue {
   };
 
   void serve();
-  // Takes a piece off the queue; false when it is empty.
+  void work_on(const Waiting& piece);
+  bool may_go(const Queue& queue) const;
+  // Takes a piece off the queue; false when none may go.
   bool take(Queue& queue, Waiting* piece);
   size_t accept(Queue& queue, const std::shared_ptr<TierCall>& call);
   void abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
@@ -104,6 +109,8 @@ class TierQueue {
   std::condition_variable wake_;
   Queue gets_;
   Queue puts_;
+  int writing_ = 0;     // pieces of puts in work
+  bool using_ = false;  // a use is in work
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

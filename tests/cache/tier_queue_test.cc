@@ -238,6 +238,33 @@ TEST(TierQueue, GetsGoBeforePuts) {
             (std::vector<Kind>{Kind::kExists, Kind::kGet, Kind::kGet, Kind::kPut, Kind::kPut}));
 }
 
+TEST(TierQueue, AUseIsBehindThePutsBeforeItAndBeforeThoseBehindIt) {
+  constexpr int kRounds = 300;
+  std::atomic<int> begun{0}, ended{0}, uses{0};
+  TierQueue queue(options(4, 10 * kRounds), [&](TierCall& call, size_t first, size_t count) {
+    if (call.kind == Kind::kPut) {
+      EXPECT_EQ(call.time, uses) << "a use is late or early";
+      ++begun;
+      std::this_thread::yield();
+      ++ended;
+      return;
+    }
+    EXPECT_EQ(first, 0u);
+    EXPECT_EQ(count, 2u) << "one thread takes all of it";
+    EXPECT_EQ(begun, 3 * (uses + 1));
+    EXPECT_EQ(ended, 3 * (uses + 1));
+    std::this_thread::yield();
+    ++uses;
+  });
+  std::vector<TicketPtr> tickets;
+  for (int i = 0; i < kRounds; ++i) {
+    tickets.push_back(queue.start(Kind::kPut, keys(3), {}, blobs(3), i));
+    tickets.push_back(queue.start(Kind::kUse, keys(2), {}, {}));
+  }
+  for (const TicketPtr& ticket : tickets) finish(ticket);
+  EXPECT_EQ(uses, kRounds);
+}
+
 TEST(TierQueue, CancelSkipsWhatHasNotBegun) {
   Gate gate;
   std::atomic<int> worked{0};

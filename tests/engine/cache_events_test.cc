@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -169,7 +170,8 @@ TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
   RandomStates states(watched.cache, tree.random());
   EventRouter router(block);
   int64_t next = 0, seen = 0;
-  const int operations = cases(60000);
+  // Few paths reach a state behind a whole large block.
+  const int operations = std::max(cases(60000), 100 * block);
   for (int i = 0; i < operations; ++i) {
     i % 2 ? states.step() : tree.step();
     watched.cache.tree.check();
