@@ -418,9 +418,10 @@ typedef struct prefix_engine_stats {
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
-  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: never asked for
-   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
-   * expired or not kept; they are there, and a result at them was asked for. */
+  /* Why tokens had to be computed, as far as it is remembered (of some 32,000 pages that were asked
+   * for last): never asked for before; only in another namespace; they made room (cache_bytes,
+   * quota); they were dropped, expired or not kept; they are there, and a result at them was asked
+   * for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
   /* Of models with recurrent layers. miss_state: tokens whose keys are there, but no state of the
    * recurrent layers to go on from. States in the cache, now, and their bytes, which are pages too;

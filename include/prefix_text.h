@@ -224,10 +224,11 @@ PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* toke
                                                     char* buf, size_t cap, size_t* needed,
                                                     prefix_error* err);
 /* The tokens of that text. segments (capacity_segments entries; there are as many as messages, plus
- * one) receives where the turns end: segments[i] is how many of the first tokens belong to messages
- * 0..i and stay the same when the conversation goes on after message i; the last entry is the
- * number of all tokens. Finding them renders the conversation once per message; NULL with
- * capacity_segments 0 skips that. */
+ * one) receives where the turns end: segments[i] is how many of the first tokens this conversation
+ * has in common with the one that ends after message i; the last entry is the number of all tokens.
+ * A longer conversation has them in common, too, unless the template writes a turn otherwise when
+ * others follow: Qwen3's leaves the thoughts of earlier turns out. Finding them renders the
+ * conversation once per message; NULL with capacity_segments 0 skips that. */
 PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* tokenizer,
                                                       const char* messages, size_t messages_len,
                                                       const char* options, size_t options_len,

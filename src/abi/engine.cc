@@ -18,6 +18,7 @@ using prefix::abi::load_of;
 using prefix::abi::path_in;
 using prefix::abi::require;
 using prefix::abi::text_in;
+using prefix::abi::Waited;
 
 Options options_of(const prefix_options* handle) {
   if (!handle) return {};
@@ -102,13 +103,14 @@ prefix_status prefix_engine_open_source(prefix_source* source, const prefix_opti
 
 prefix_status prefix_engine_wait(prefix_engine* engine, int64_t timeout_ms, double* fraction,
                                  prefix_error* err) {
-  return guard("prefix_engine_wait", err, [&] {
+  return guard("prefix_engine_wait", err, [&]() -> Waited {
     double done = 0;
     const bool ready = load_of(engine)->wait(timeout_ms, &done);
     if (fraction) *fraction = done;
-    if (!ready)
-      prefix::fail(prefix::Code::kTimeout, "the engine is still loading after ", timeout_ms,
-                   " ms: ", static_cast<int>(done * 100), "% of its weights are there");
+    if (ready) return {};
+    return {prefix::Code::kTimeout,
+            prefix::cat("the engine is still loading after ", timeout_ms,
+                        " ms: ", static_cast<int>(done * 100), "% of its weights are there")};
   });
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "abi/handles.h"
@@ -83,11 +84,25 @@ inline std::shared_ptr<Job> job_of(const prefix_job* handle) {
 
 void write_error(prefix_error* err, const char* function, Code code, std::string_view message);
 
+// What a call that waits has found. That nothing came is no failure: programs that look again and
+// again would pay for an exception each time.
+struct Waited {
+  Code code = Code::kOk;
+  std::string message;
+};
+
+// The body returns nothing, or a Waited.
 template <typename Body>
 prefix_status guard(const char* function, prefix_error* err, const Body& body) noexcept {
   try {
-    body();
-    return PREFIX_OK;
+    if constexpr (std::is_same_v<std::invoke_result_t<const Body&>, Waited>) {
+      const Waited waited = body();
+      if (waited.code != Code::kOk) write_error(err, function, waited.code, waited.message);
+      return static_cast<prefix_status>(waited.code);
+    } else {
+      body();
+      return PREFIX_OK;
+    }
   } catch (...) {
     Code failure = Code::kInternal;
     tell_failure([&](Code code, std::string_view message) {

@@ -6,6 +6,7 @@
 
 namespace {
 
+using prefix::cat;
 using prefix::Code;
 using prefix::fail;
 using prefix::Job;
@@ -20,6 +21,7 @@ using prefix::abi::JobObject;
 using prefix::abi::Kind;
 using prefix::abi::require;
 using prefix::abi::takes;
+using prefix::abi::Waited;
 
 // Another one for each request: the system is asked once, and then it counts. Below 2^53, so that
 // every language's numbers hold it.
@@ -132,11 +134,11 @@ void prefix_job_release(prefix_job* job) {
 }
 
 prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error* err) {
-  return guard("prefix_job_wait", err, [&] {
+  return guard("prefix_job_wait", err, [&]() -> Waited {
     const auto j = job_of(job);
-    if (!j->wait(timeout_ms))
-      fail(Code::kTimeout, j->finished_count(), " of ", j->count(), " requests are finished after ",
-           timeout_ms, " ms");
+    if (j->wait(timeout_ms)) return {};
+    return {Code::kTimeout, cat(j->finished_count(), " of ", j->count(),
+                                " requests are finished after ", timeout_ms, " ms")};
   });
 }
 
@@ -185,15 +187,13 @@ prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count, pr
 
 prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_event* event,
                                     prefix_error* err) {
-  return guard("prefix_job_next_event", err, [&] {
+  return guard("prefix_job_next_event", err, [&]() -> Waited {
     const auto j = job_of(job);
     prefix::abi::require_struct(event);  // before an event is taken out for it
     bool over = false;
     const auto next = j->next_event(timeout_ms, &over);
-    if (!next) {
-      if (over) fail(Code::kNoEvent, "the job is done and all its events were read");
-      fail(Code::kTimeout, "no event within ", timeout_ms, " ms");
-    }
+    if (over) return {Code::kNoEvent, "the job is done and all its events were read"};
+    if (!next) return {Code::kTimeout, cat("no event within ", timeout_ms, " ms")};
     prefix_event e{};
     e.kind = next->kind;
     e.request = next->request;
@@ -206,6 +206,7 @@ prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_
     e.count = next->count;
     e.time_us = next->time_ns / 1000;
     prefix::abi::struct_out(e, event);
+    return {};
   });
 }
 

@@ -2,13 +2,14 @@
 
 namespace {
 
+using prefix::cat;
 using prefix::Code;
-using prefix::fail;
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
 using prefix::abi::Kind;
 using prefix::abi::queue_of;
 using prefix::abi::require;
+using prefix::abi::Waited;
 
 }  // namespace
 
@@ -33,12 +34,13 @@ void prefix_queue_release(prefix_queue* queue) {
 
 prefix_status prefix_queue_next(prefix_queue* queue, int64_t timeout_ms, int64_t* tag,
                                 prefix_error* err) {
-  return guard("prefix_queue_next", err, [&] {
+  return guard("prefix_queue_next", err, [&]() -> Waited {
     const auto q = queue_of(queue);
     require(tag, "tag");
     const auto next = q->next(timeout_ms);
-    if (!next) fail(Code::kTimeout, "no tag within ", timeout_ms, " ms");
+    if (!next) return {Code::kTimeout, cat("no tag within ", timeout_ms, " ms")};
     *tag = *next;
+    return {};
   });
 }
 

@@ -42,8 +42,9 @@ uint64_t text_hash(std::span<const int32_t> tokens) {
 }  // namespace
 
 MissReasons::Entry* MissReasons::find(uint64_t hash) {
-  Entry& e = place(hash);
-  return e.hash == hash ? &e : nullptr;
+  const std::span<Entry> set = set_of(hash);
+  const auto at = std::ranges::find(set, hash, &Entry::hash);
+  return at == set.end() ? nullptr : &*at;
 }
 
 void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched) {
@@ -84,9 +85,17 @@ int64_t& MissReasons::reason_of(uint64_t hash, int32_t name_space) {
 }
 
 void MissReasons::see(uint64_t hash, int32_t name_space) {
-  const uint64_t own = in_namespace(hash, name_space);
-  place(own) = {own, name_space, false};
-  place(hash) = {hash, name_space, false};
+  remember({in_namespace(hash, name_space), name_space, false});
+  remember({hash, name_space, false});
+}
+
+// In front of its set, in the place of the entry of the same hash, or of the one seen first.
+void MissReasons::remember(const Entry& entry) {
+  const std::span<Entry> set = set_of(entry.hash);
+  const auto at = std::find_if(set.begin(), set.end() - 1,
+                               [&](const Entry& e) { return e.hash == entry.hash; });
+  std::move_backward(set.begin(), at, at + 1);
+  set.front() = entry;
 }
 
 void MissReasons::text_made_room(const Tree& tree, NodeId id) {

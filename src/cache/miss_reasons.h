@@ -4,10 +4,14 @@
 //                             |                 \_ each page: was it ever here? _/
 //                             └─ computed once more, because a result at them was asked for
 //
-// A table remembers the last 65,536 pages that were asked for, with and without their namespace, as
-// hashes: a page that it lost, or whose place another one took, counts as never seen. The tree does
-// not depend on it. Where only whole texts are found again, a text stands there for all its pages; so
-// does a prompt that does not fill a page.
+// A table remembers the last 32,768 pages that were asked for, with and without their namespace, as
+// hashes; a page that it lost counts as never seen. The tree does not depend on it. Where only whole
+// texts are found again, a text stands there for all its pages; so does a prompt that does not fill
+// a page.
+//
+//   hash ──upper bits──> set of 8 entries   [ seen last | ... | seen first: goes when one comes ]
+//
+// Twice as many entries as are promised: nearly no set has more than 8 of those.
 #pragma once
 
 #include <array>
@@ -30,7 +34,7 @@ struct MissCounts {         // tokens
 
 class MissReasons {
  public:
-  MissReasons() : table_(kEntries) {}
+  MissReasons() : table_(kWays << kSetBits) {}
 
   // A request comes whose first `matched` tokens the tree has.
   void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched);
@@ -45,7 +49,8 @@ class MissReasons {
   size_t metadata_bytes() const { return table_.capacity() * sizeof(Entry); }
 
  private:
-  static constexpr size_t kEntries = size_t{1} << 16;
+  static constexpr int kSetBits = 14;
+  static constexpr size_t kWays = 8;
   struct Entry {
     uint64_t hash = 0;
     int32_t name_space = 0;
@@ -54,9 +59,12 @@ class MissReasons {
   Entry* find(uint64_t hash);
   int64_t& reason_of(uint64_t hash, int32_t name_space);
   void see(uint64_t hash, int32_t name_space);
+  void remember(const Entry& entry);
   void text_made_room(const Tree& tree, NodeId id);
   void path_made_room(const Tree& tree, NodeId id, int32_t from);
-  Entry& place(uint64_t hash) { return table_[hash >> 48]; }
+  std::span<Entry> set_of(uint64_t hash) {
+    return std::span(table_).subspan((hash >> (64 - kSetBits)) * kWays, kWays);
+  }
 
   std::vector<Entry> table_;
   MissCounts counts_;

@@ -44,13 +44,8 @@ void CompletionQueue::put(int64_t tag) noexcept {
 
 std::optional<int64_t> CompletionQueue::next(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return count_ > 0; };
-  if (timeout_ms < 0) {
-    changed_.wait(lock, ready);
-  } else {
-    changed_.wait_for(lock, waiting_time(timeout_ms), ready);
-  }
-  if (count_ == 0) return std::nullopt;
+  if (!wait_until_ready(changed_, lock, timeout_ms, [this] { return count_ > 0; }))
+    return std::nullopt;
   const int64_t tag = tags_[first_];
   first_ = (first_ + 1) % tags_.size();
   if (--count_ == 0) signal(false);

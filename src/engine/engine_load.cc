@@ -64,12 +64,7 @@ bool EngineLoad::advance(double fraction) {
 
 bool EngineLoad::wait(int64_t timeout_ms, double* fraction) {
   std::unique_lock lock(mutex_);
-  const auto ended = [this] { return ended_; };
-  if (timeout_ms < 0) {
-    changed_.wait(lock, ended);
-  } else {
-    changed_.wait_for(lock, waiting_time(timeout_ms), ended);
-  }
+  wait_until_ready(changed_, lock, timeout_ms, [this] { return ended_; });
   if (ended_ && !engine_) throw_failure();
   const std::shared_ptr<Engine> engine = engine_;
   const double now = fraction_;

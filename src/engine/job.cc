@@ -22,12 +22,7 @@ Job::Job(std::vector<RequestSpec> requests, Now now)
 
 bool Job::wait(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
-  const auto is_complete = [this] { return complete(); };
-  if (timeout_ms < 0) {
-    changed_.wait(lock, is_complete);
-    return true;
-  }
-  return changed_.wait_for(lock, waiting_time(timeout_ms), is_complete);
+  return wait_until_ready(changed_, lock, timeout_ms, [this] { return complete(); });
 }
 
 bool Job::done() {
@@ -92,18 +87,13 @@ void Job::count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels) {
 
 std::optional<Event> Job::next_event(int64_t timeout_ms, bool* over) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return readable(); };
-  if (timeout_ms < 0) {
-    changed_.wait(lock, ready);
-  } else {
-    changed_.wait_for(lock, waiting_time(timeout_ms), ready);
-  }
+  wait_until_ready(changed_, lock, timeout_ms, [this] { return readable(); });
   if (events_.empty() && untold_ > 0) {
-    if (lost_ > 0) return lost_event(std::exchange(lost_, 0));
+    if (lost_ > 0) return event_of(lost_event(std::exchange(lost_, 0)));
     const auto untold = std::find(finished_.begin(), finished_.end(), End::kUntold);
     *untold = End::kTold;
     --untold_;
-    return last_event(static_cast<size_t>(untold - finished_.begin()));
+    return event_of(last_event(static_cast<size_t>(untold - finished_.begin())));
   }
   if (events_.empty()) {
     if (complete()) {
@@ -114,8 +104,29 @@ std::optional<Event> Job::next_event(int64_t timeout_ms, bool* over) {
     if (over) *over = complete();
     return std::nullopt;
   }
-  const Event event = events_.front();
+  const Kept kept = events_.front();
   events_.pop_front();
+  return event_of(kept);
+}
+
+Event Job::event_of(const Kept& kept) const {
+  Event event{.kind = kept.kind, .time_ns = kept.time_ns};
+  if (kept.kind == Event::kLost) {
+    event.request = -1;
+    event.count = kept.lost;
+    return event;
+  }
+  event.request = kept.request;
+  event.user_tag = specs_[kept.request].user_tag;
+  if (kept.kind == Event::kToken) {
+    event.token = kept.sampled.token;
+    event.logprob = kept.sampled.logprob;
+  } else if (kept.kind != Event::kStarted) {
+    const RequestResult& result = results_[kept.request];
+    event.status = result.status;
+    event.cached = result.usage.cached;
+    event.computed = result.usage.computed;
+  }
   return event;
 }
 
@@ -124,14 +135,17 @@ JobTotals Job::totals() {
   return totals_;
 }
 
-void Job::post(Event event) noexcept {
-  event.time_ns = ns_of(now_().time_since_epoch());
+void Job::post(size_t i, Event::Kind kind, int32_t token, float logprob) noexcept {
+  const Kept kept{.time_ns = ns_of(now_().time_since_epoch()),
+                  .kind = kind,
+                  .request = static_cast<uint32_t>(i),
+                  .sampled = {token, logprob}};
   {
     std::lock_guard lock(mutex_);
     try {
       if (events_.size() < kMaxEvents) {
         tell_lost();
-        events_.push_back(event);
+        events_.push_back(kept);
       } else {
         ++lost_;
       }
@@ -143,11 +157,11 @@ void Job::post(Event event) noexcept {
   changed_.notify_all();
 }
 
-Event Job::lost_event(int64_t count) const {
-  return {.kind = Event::kLost,
-          .request = -1,
-          .count = count,
-          .time_ns = ns_of(now_().time_since_epoch())};
+Job::Kept Job::lost_event(int64_t lost) const {
+  return {.time_ns = ns_of(now_().time_since_epoch()),
+          .kind = Event::kLost,
+          .request = 0,
+          .lost = lost};
 }
 
 void Job::tell_lost() {
@@ -156,16 +170,11 @@ void Job::tell_lost() {
   lost_ = 0;
 }
 
-Event Job::last_event(size_t i) const {
-  const RequestResult& result = results_[i];
-  Event event{.kind = result.status == Code::kOk ? Event::kFinished : Event::kError};
-  event.request = static_cast<int64_t>(i);
-  event.user_tag = specs_[i].user_tag;
-  event.status = result.status;
-  event.cached = result.usage.cached;
-  event.computed = result.usage.computed;
-  event.time_ns = ns_of(now_().time_since_epoch());
-  return event;
+Job::Kept Job::last_event(size_t i) const {
+  return {.time_ns = ns_of(now_().time_since_epoch()),
+          .kind = results_[i].status == Code::kOk ? Event::kFinished : Event::kError,
+          .request = static_cast<uint32_t>(i),
+          .sampled = {}};
 }
 
 void Job::finish(size_t i) noexcept {

@@ -87,9 +87,9 @@ class Job {
   // Each call of cancel() adds one to it, those before one in all.
   void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
-  // Any event but the last of a request. Where too many are not read, or there is no memory,
-  // it is counted instead, and the next one comes after a kLost.
-  void post(Event event) noexcept;
+  // Events before the last one of a request. Where too many are not read, or there is no memory, it
+  // is counted instead, and the next one comes after a kLost.
+  void post(size_t i, Event::Kind kind, int32_t token = -1, float logprob = 0) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: after it
   // the result can be read, and the job does not end before its last event. Without memory for the
   // event it is made from the result when the next event is read.
@@ -99,9 +99,26 @@ class Job {
   int64_t age_ns() const { return ns_of(now_() - submitted_); }
 
  private:
+  // An event that waits to be read, in few bytes: the rest is in its request and the result.
+  struct Kept {
+    struct Sampled {
+      int32_t token;
+      float logprob;
+    };
+    int64_t time_ns;
+    Event::Kind kind;
+    uint32_t request;
+    union {
+      Sampled sampled;
+      int64_t lost;
+    };
+  };
+  static_assert(sizeof(Kept) == 24);
+
   void count_cancel();
-  Event last_event(size_t i) const;
-  Event lost_event(int64_t count) const;
+  Event event_of(const Kept& kept) const;
+  Kept last_event(size_t i) const;
+  Kept lost_event(int64_t lost) const;
   void tell_lost();  // with the lock held, as the next ones
   bool readable() const { return !events_.empty() || untold_ > 0 || complete(); }
   void tell_reader() noexcept {
@@ -121,7 +138,7 @@ class Job {
   std::vector<End> finished_;
   int64_t finished_count_ = 0;
   int64_t untold_ = 0;
-  std::deque<Event> events_;
+  std::deque<Kept> events_;
   int64_t lost_ = 0;
   std::vector<std::pair<std::shared_ptr<CompletionQueue>, int64_t>> notices_;
   EventNotice event_notice_;

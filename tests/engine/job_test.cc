@@ -10,8 +10,7 @@ namespace {
 TEST(Job, TellsOfEventsThatWereLost) {
   constexpr int64_t kMost = 1 << 20;
   Job job(std::vector<RequestSpec>(2));
-  for (int64_t i = 0; i < kMost + 5; ++i)
-    job.post({.kind = Event::kToken, .request = 0, .token = static_cast<int32_t>(i)});
+  for (int64_t i = 0; i < kMost + 5; ++i) job.post(0, Event::kToken, static_cast<int32_t>(i));
   job.finish(0);
   for (int64_t i = 0; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->token, i);
   const auto lost = job.next_event(0);
@@ -20,20 +19,53 @@ TEST(Job, TellsOfEventsThatWereLost) {
   EXPECT_EQ(lost->request, -1);
   EXPECT_EQ(job.next_event(0)->kind, Event::kFinished);
   // From then on all are there again, and none is told of twice.
-  job.post({.kind = Event::kToken, .request = 1, .token = 7});
+  job.post(1, Event::kToken, 7);
   EXPECT_EQ(job.next_event(0)->token, 7);
   job.finish(1);
   EXPECT_EQ(job.next_event(0)->kind, Event::kFinished);
   EXPECT_FALSE(job.next_event(0).has_value());
 }
 
+// Events wait in a short form; what they tell is all there, of the request and of its result.
+TEST(Job, TellsAllOfItsEvents) {
+  std::vector<RequestSpec> specs(2);
+  specs[1].user_tag = 70;
+  Job job(std::move(specs));
+  job.post(1, Event::kStarted);
+  job.post(1, Event::kToken, 9, -0.5f);
+  job.edit_result(1).status = Code::kCacheFull;
+  job.edit_result(1).usage = {.cached = 3, .computed = 4};
+  job.finish(1);
+  job.finish(0);
+  const auto started = job.next_event(0), token = job.next_event(0), failed = job.next_event(0),
+             finished = job.next_event(0);
+  for (const auto& event : {started, token, failed}) {
+    EXPECT_EQ(event->request, 1);
+    EXPECT_EQ(event->user_tag, 70);
+    EXPECT_GE(event->time_ns, started->time_ns);
+  }
+  EXPECT_EQ(started->kind, Event::kStarted);
+  EXPECT_EQ(started->token, -1);
+  EXPECT_EQ(token->kind, Event::kToken);
+  EXPECT_EQ(token->token, 9);
+  EXPECT_EQ(token->logprob, -0.5f);
+  EXPECT_EQ(failed->kind, Event::kError);
+  EXPECT_EQ(failed->token, -1);
+  EXPECT_EQ(failed->status, Code::kCacheFull);
+  EXPECT_EQ(failed->cached, 3);
+  EXPECT_EQ(failed->computed, 4);
+  EXPECT_EQ(finished->kind, Event::kFinished);
+  EXPECT_EQ(finished->request, 0);
+  EXPECT_EQ(finished->status, Code::kOk);
+}
+
 // As soon as there is room, before the next event.
 TEST(Job, TellsWhereEventsWereLost) {
   constexpr int64_t kMost = 1 << 20;
   Job job(std::vector<RequestSpec>(1));
-  for (int64_t i = 0; i < kMost + 3; ++i) job.post({.kind = Event::kToken});
+  for (int64_t i = 0; i < kMost + 3; ++i) job.post(0, Event::kToken);
   for (int64_t i = 0; i < 2; ++i) job.next_event(0);
-  job.post({.kind = Event::kToken, .token = 9});
+  job.post(0, Event::kToken, 9);
   for (int64_t i = 2; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
   const auto lost = job.next_event(0);
   EXPECT_EQ(lost->kind, Event::kLost);
@@ -49,12 +81,12 @@ TEST(Job, TellsAQueueOnceForEachTimeItsReaderRanOut) {
   bool over = true;
   job.notify_events(queue, 7);
   EXPECT_FALSE(queue->next(0)) << "nothing to read yet";
-  for (int i = 0; i < 3; ++i) job.post({.kind = Event::kToken});
+  for (int i = 0; i < 3; ++i) job.post(0, Event::kToken);
   EXPECT_EQ(queue->next(0), 7);
   EXPECT_FALSE(queue->next(0)) << "one for all three";
   EXPECT_TRUE(job.next_event(0));
   EXPECT_TRUE(job.next_event(0));
-  job.post({.kind = Event::kToken});
+  job.post(0, Event::kToken);
   EXPECT_FALSE(queue->next(0)) << "the reader has not run out";
   EXPECT_TRUE(job.next_event(0));
   EXPECT_TRUE(job.next_event(0));
@@ -63,7 +95,7 @@ TEST(Job, TellsAQueueOnceForEachTimeItsReaderRanOut) {
   EXPECT_FALSE(over);
   EXPECT_FALSE(job.next_event(0)) << "to run out twice is no more";
   EXPECT_FALSE(queue->next(0));
-  job.post({.kind = Event::kToken});
+  job.post(0, Event::kToken);
   EXPECT_EQ(queue->next(0), 7);
   EXPECT_TRUE(job.next_event(0));
   EXPECT_FALSE(job.next_event(0));
@@ -88,7 +120,7 @@ TEST(Job, TellsOneQueueOfEventsTheLastThatAsked) {
   for (int64_t i = 0; i < 100; ++i) job.notify_events(first, i);  // more than a queue begins with
   job.notify_events(second, 200);
   EXPECT_EQ(first.use_count(), 1);
-  job.post({.kind = Event::kToken});
+  job.post(0, Event::kToken);
   EXPECT_FALSE(first->next(0));
   EXPECT_EQ(second->next(0), 200);
   job.notify_events(first, 300);

@@ -1,5 +1,7 @@
 // Why tokens had to be computed: every reason is told where it holds, and together they are all the
 // tokens that were computed.
+#include "cache/miss_reasons.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -208,6 +210,20 @@ TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
   // A page may lose its place in the table to another one, and counts as new then.
   EXPECT_GE(Misses::of(*engine).first_seen, expected);
   EXPECT_LE(Misses::of(*engine).first_seen, expected + expected / 100);
+}
+
+// What include/prefix.h promises: of the last 32,000 pages nearly all are known, whatever came before.
+TEST(MissReasonsOfManyPages, TheLastOnesAreRemembered) {
+  constexpr int32_t kPages = 32000;
+  MissReasons reasons;
+  const auto ask = [&](int32_t first, int32_t end) {
+    std::vector<int32_t> tokens(kPageTokens, 1);
+    for (tokens[0] = first; tokens[0] < end; ++tokens[0]) reasons.count(0, tokens, 0);
+  };
+  ask(0, 3 * kPages);
+  EXPECT_EQ(reasons.counts().first_seen, 3 * kPages * kPageTokens);
+  ask(2 * kPages, 3 * kPages);
+  EXPECT_GT(reasons.counts().evicted, kPages * kPageTokens / 100 * 95);
 }
 
 }  // namespace

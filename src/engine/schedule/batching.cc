@@ -144,7 +144,7 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
 void Scheduler::begin(RunningRequest& request) {
   if (std::exchange(request.started, true)) return;
   request.result().timing.queue_us = request.state->job->age_ns() / 1000;
-  post(request, {.kind = Event::kStarted});
+  request.state->job->post(request.index, Event::kStarted);
 }
 
 // Its rows are there already.

@@ -225,7 +225,7 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
   if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
   ++result.usage.generated;
   accounting_.count_token(request, request.state->job->age_ns());
-  post(request, {.kind = Event::kToken, .token = token, .logprob = output.sampled.logprob});
+  request.state->job->post(request.index, Event::kToken, token, output.sampled.logprob);
 
   const auto contains = [&](const std::vector<int32_t>& ids) {
     return std::find(ids.begin(), ids.end(), token) != ids.end();

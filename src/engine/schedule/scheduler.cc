@@ -272,12 +272,6 @@ void Scheduler::remove_finished() {
   while (ended_) jobs_.erase(std::exchange(ended_, ended_->next_ended)->place);
 }
 
-void Scheduler::post(const RunningRequest& request, Event event) const {
-  event.request = static_cast<int64_t>(request.index);
-  event.user_tag = request.spec().user_tag;
-  request.state->job->post(event);
-}
-
 // Looks at the jobs only: the tree and what runs may be in any state, and are not used again.
 void Scheduler::abort_all(Code code, const char* message) noexcept {
   outputs_.clear();

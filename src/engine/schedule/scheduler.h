@@ -167,7 +167,6 @@ class Scheduler {
   void release(RunningRequest& request);
   void finish_request(JobState& state, size_t index) noexcept;
   void remove_finished();
-  void post(const RunningRequest& request, Event event) const;
   int64_t now_ms() const;
 
   Model& model_;
