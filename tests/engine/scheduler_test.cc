@@ -171,6 +171,24 @@ TEST_F(SchedulerTest, GenerationsTakeTurnsWhenRowsAreFew) {
   finish_all();
 }
 
+// Whatever came first: the rows that those of a higher priority leave go round among the others.
+TEST_F(SchedulerTest, GenerationsOfAHigherPriorityHaveARowInEveryStep) {
+  open(100, 3);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 6; ++i) {
+    batch.push_back(generate({7}, 200));
+    batch.back().sampling.temperature = 1e6f;
+    batch.back().sampling.seed = i;
+  }
+  batch[2].priority = batch[5].priority = 1;
+  const auto job = submit(batch);
+  for (int round = 0; round < 21; ++round) step();
+  for (size_t i = 0; i < batch.size(); ++i)
+    EXPECT_EQ(generated(*job, i), i == 2 || i == 5 ? 1u + 20 : 1u + 20 / 4) << i;
+  job->cancel();
+  finish_all();
+}
+
 // Prompts of different jobs get equal shares of a step.
 TEST_F(SchedulerTest, JobsTakeTurnsWhenRowsAreFew) {
   open(100, 8);

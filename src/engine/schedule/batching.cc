@@ -90,11 +90,14 @@ int32_t Scheduler::fill_decode(int32_t budget) {
     for (Sequence& s : request->sequences)
       if (s.decoding) decoding.emplace_back(request.get(), &s);
   if (decoding.empty()) return 0;
+  // More than there are rows for: those of the highest priority, and of these who waited longest.
+  if (std::ssize(decoding) > budget)
+    std::ranges::stable_sort(decoding, {}, [](const auto& one) {
+      return std::pair(-int64_t{one.first->spec().priority}, one.second->turn);
+    });
   int32_t used = 0;
-  const auto n = decoding.size();
-  const size_t turn = n > static_cast<size_t>(budget) ? static_cast<size_t>(decode_turn_) % n : 0;
-  for (size_t i = 0; i < n && used < budget; ++i) {
-    const auto& [request, s] = decoding[(turn + i) % n];
+  for (const auto& [request, s] : decoding) {
+    if (used >= budget) break;
     const Node& node = tree_.node(tree_.node_at(s->node, s->length - 1));
     int32_t rows;
     if (states_.on()) {
@@ -106,7 +109,7 @@ int32_t Scheduler::fill_decode(int32_t budget) {
     }
     used += rows;
     request->state->totals.rows += rows;
-    ++decode_turn_;
+    s->turn = ++decode_turn_;
   }
   return used;
 }
