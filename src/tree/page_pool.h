@@ -114,7 +114,7 @@ class PagePool {
   }
   // The same from a band.
   void fill_sliding(int32_t number) {
-    PREFIX_CHECK(sliding_ < bands_);
+    PREFIX_CHECK(bands_have_room());
     fill(number);
     page(number).slides = 1;
     ++sliding_;
@@ -138,6 +138,7 @@ class PagePool {
   void add_band(int32_t frames) { bands_ += frames; }
   void remove_band(int32_t frames) { bands_ -= frames; }
   int32_t bands() const { return bands_; }
+  bool bands_have_room() const { return sliding_ < bands_; }
 
   int32_t references(int32_t number) const { return static_cast<int32_t>(page(number).references); }
   // Of a page that is not the last one of its node.

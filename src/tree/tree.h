@@ -228,8 +228,9 @@ class Tree {
   int32_t resumable(NodeId id, int32_t most, bool lasting = false) const;
   // Computed tokens of a node before its first page that is hollow or in a band.
   int32_t lasting(const Node& n) const;
-  // Gives the hollow pages of positions [from, end) of a path frames of the bands.
-  void fill_sliding(NodeId id, int32_t from, int32_t end);
+  // Gives the hollow pages of positions [from, end) of a path frames of the bands, as far as there are
+  // any. Returns where those end that have frames.
+  int32_t fill_sliding(NodeId id, int32_t from, int32_t end);
   // A page on a path that slides.
   struct SlidingPage {
     int32_t page;

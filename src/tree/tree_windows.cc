@@ -125,15 +125,23 @@ int32_t Tree::kept_pages(const Node& n) const {
   return kept;
 }
 
-void Tree::fill_sliding(NodeId id, int32_t from, int32_t end) {
-  if (from >= end) return;
-  for (id = node_at(id, end - 1); nodes_[id].end() > from; id = nodes_[id].parent) {
-    const Node& n = nodes_[id];
+int32_t Tree::fill_sliding(NodeId id, int32_t from, int32_t end) {
+  if (from >= end) return end;
+  std::vector<NodeId> path;  // deepest first
+  for (id = node_at(id, end - 1); nodes_[id].end() > from; id = nodes_[id].parent)
+    path.push_back(id);
+  int32_t filled = from;
+  for (bool room = true; room && !path.empty(); path.pop_back()) {
+    const Node& n = nodes_[path.back()];
     for_each_piece(n, std::max(0, from - n.start), std::min(n.length, end - n.start),
-                   [&](int32_t page, int32_t, int32_t) {
+                   [&](int32_t page, int32_t, int32_t count) {
+                     room = room && (!pages_.hollow(page) || pages_.bands_have_room());
+                     if (!room) return;
                      if (pages_.hollow(page)) pages_.fill_sliding(page);
+                     filled += count;
                    });
   }
+  return filled;
 }
 
 // Makes the page one with a frame of the pool. Returns how many pages of the pool that takes.

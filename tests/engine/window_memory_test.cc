@@ -257,6 +257,16 @@ TEST_F(WindowMemory, ARowIsReadAgainBeforeItsPathGoesOnElsewhere) {
   expect_all_same({submit(all)});
 }
 
+// The row of the first token, which is there, is read when its request gets one: until then the path
+// behind it stays, and the other one, which has gone on in it meanwhile, waits.
+TEST_F(WindowMemory, WhoIsFarAheadWaitsForRowsThatAreReadAgain) {
+  open_window(32, 8, 1);
+  const Tokens prompt = random_text(244);
+  const Tokens other = join(first_tokens(prompt, 1), random_text(38));
+  expect_all_same(
+      {submit({generate(other, 1), generate(prompt, 1), logprobs(first_tokens(prompt, 200), 1)})});
+}
+
 // Requests that come, run, are cancelled and end at any time, in memory that is too small for most.
 TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
   int compared = 0;
@@ -317,7 +327,7 @@ TEST_F(WindowMemory, RandomBranchesInsideAPage) {
     random.seed(static_cast<unsigned>(round) + 500);
     const int32_t seen = kWindows[static_cast<size_t>(round) % std::size(kWindows)];
     const int32_t least = pages_between(0, seen) + 2;
-    open_window(seen, 3 * least + static_cast<int32_t>(random() % 12), 2 << random() % 6);
+    open_window(seen, 3 * least + static_cast<int32_t>(random() % 12), 1 << random() % 7);
     const size_t block = random() % 8 * kPageTokens;
     const auto in_block = [&](size_t most) {
       return std::clamp<size_t>(block + random() % kPageTokens, 1, most);

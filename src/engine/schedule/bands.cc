@@ -60,8 +60,7 @@ int32_t Bands::fill(const Sequence& s) {
     end = until;
   }
   PREFIX_CHECK(end > next);
-  tree_.fill_sliding(s.node, tree_.computed_end(s.node, s.length), end);
-  return end;
+  return tree_.fill_sliding(s.node, tree_.computed_end(s.node, s.length), end);
 }
 
 // Until the next call.
@@ -101,27 +100,57 @@ void Bands::give_back(const Running& running) {
       if (s.band == 0 || pages_.sliding_pages() == 0) continue;
       const int32_t next = next_row(s);
       const std::vector<Sharer>& readers = sharers(s, running);
-      int32_t first = s.length, end = 0;  // of what became hollow
+      Hollow hollow;
       tree_.for_each_sliding(s.node, s.length, [&](const Tree::SlidingPage& page) {
         if (page.source ? next <= page.end : page.end > seen(next)) return;
-        if (is_read(page, readers)) return;
-        pages_.empty(page.page);
-        first = std::min(first, page.begin);
-        // To the end of the page: where the path leaves it, others may go on in it.
-        end = std::max(end, (page.begin / kPageTokens + 1) * kPageTokens);
+        if (!is_read(page, readers)) make_hollow(page, hollow);
       });
-      if (first < end) tree_.prune_behind(s.node, first, end);
+      if (hollow.begin < hollow.end) tree_.prune_behind(s.node, hollow.begin, hollow.end);
     }
+}
+
+void Bands::make_hollow(const Tree::SlidingPage& page, Hollow& hollow) {
+  pages_.empty(page.page);
+  hollow.begin = std::min(hollow.begin, page.begin);
+  // To the end of the page: where the path leaves it, others may go on in it.
+  hollow.end = std::max(hollow.end, (page.begin / kPageTokens + 1) * kPageTokens);
 }
 
 void Bands::release(Sequence& s, const Running& running) {
   if (s.band == 0) return;
   const std::vector<Sharer>& readers = sharers(s, running);
-  tree_.for_each_sliding(s.node, s.length, [&](const Tree::SlidingPage& page) {
-    if (!is_read(page, readers)) pages_.settle(page.page);
-  });
+  const auto for_each_unread = [&](const auto& f) {
+    tree_.for_each_sliding(s.node, s.length, [&](const Tree::SlidingPage& page) {
+      if (!is_read(page, readers)) f(page);
+    });
+  };
+  // The last window stays, and before it what the frames of the band suffice for.
+  int32_t frames = s.band;
+  const auto keep_from = [&](int32_t block) {
+    for_each_unread([&](const Tree::SlidingPage& page) {
+      if (frames == 0 || page.begin / kPageTokens < block) return;
+      --frames;
+      pages_.settle(page.page);
+    });
+  };
+  const int32_t next = std::min(tree_.computed_end(s.node, s.length), s.length - 1);
+  keep_from(seen(next) / kPageTokens);
+  keep_from(seen(next) / kPageTokens - frames);
+  Hollow hollow;
+  for_each_unread([&](const Tree::SlidingPage& page) { make_hollow(page, hollow); });
+  if (hollow.begin < hollow.end) tree_.prune_behind(s.node, hollow.begin, hollow.end);
+
   pages_.remove_band(std::exchange(s.band, 0));
   --bands_;
+  // Frames that others have of it, before rows that are read again, count for the pool.
+  if (pages_.sliding_pages() <= pages_.bands()) return;
+  for (const auto& request : running)
+    for (const Sequence& other : request->sequences) {
+      if (other.band == 0) continue;
+      tree_.for_each_sliding(other.node, other.length, [&](const Tree::SlidingPage& page) {
+        if (pages_.sliding_pages() > pages_.bands()) pages_.settle(page.page);
+      });
+    }
 }
 
 }  // namespace prefix

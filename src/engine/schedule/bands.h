@@ -13,7 +13,8 @@
 // Two sequences with bands may share a part of their paths. A page of it is kept while one of them
 // needs it. Each needs no more pages than its band has frames, so the bands together have enough for
 // all, whichever sequence a frame was taken for. What a sequence without a band needs of such a part
-// is taken out of the bands when it is admitted (AttachOptions::reads_from).
+// is taken out of the bands when it is admitted (AttachOptions::reads_from). Rows that one has to read
+// again keep all pages behind them, however far others have got: these wait then, until it has.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,7 @@ class Bands {
   // kCacheFull.
   void admit(Sequence& s, int32_t tokens, int32_t name_space);
   // Gives frames to the pages that the sequence may compute next. Returns how many tokens of its path
-  // have some then, the next one among them.
+  // have some then: not the next one when it has to wait.
   int32_t fill(const Sequence& s);
   // After a step: frames of pages behind the windows are free for pages ahead.
   void give_back(const Running& running);
@@ -62,6 +63,12 @@ class Bands {
   // The first position that the sequence still reads. A token more than its window: the last row may
   // be computed once more.
   int32_t seen(int32_t next) const { return std::max(0, next - tree_.window()); }
+  // Positions of pages that have no frames any more.
+  struct Hollow {
+    int32_t begin = INT32_MAX;
+    int32_t end = 0;
+  };
+  void make_hollow(const Tree::SlidingPage& page, Hollow& hollow);
   const std::vector<Sharer>& sharers(const Sequence& s, const Running& running);
   bool reads(const Tree::SlidingPage& page, const Sharer& sharer) const;
   bool is_read(const Tree::SlidingPage& page, const std::vector<Sharer>& sharers) const;

@@ -105,13 +105,18 @@ int32_t Scheduler::fill_decode(int32_t budget) {
     } else if (s->length - node.start <= node.computed) {
       rows = builder_.recompute(s->node, s->length - 1);
     } else {
-      rows = builder_.take(s->node, bands_.fill(*s), budget - used);
+      rows = take(*s, budget - used);
     }
     used += rows;
     request->state->totals.rows += rows;
     s->turn = ++decode_turn_;
   }
   return used;
+}
+
+int32_t Scheduler::take(const Sequence& s, int32_t budget) {
+  const int32_t end = bands_.fill(s);
+  return end > 0 ? builder_.take(s.node, end, budget) : 0;
 }
 
 int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
@@ -121,7 +126,6 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
     for (Sequence& s : request->sequences) {
       if (s.decoding) continue;
       if (options_.whole_texts && s.length > budget - used) continue;
-      const bool recomputes = s.recompute_next < s.recompute_end;
       for (; s.recompute_next < s.recompute_end && used < budget; ++s.recompute_next) {
         const int32_t rows = builder_.recompute(s.node, s.recompute_next);
         accounting_.count_recomputed(*request, s, s.recompute_next, rows);
@@ -131,10 +135,8 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
         const StepBuilder::Scanned added = builder_.scan(s.node, s.resume, s.length, budget - used);
         accounting_.count_scanned(*request, added.recomputed);
         used += added.rows();
-      } else if (used < budget && !(recomputes && s.band > 0)) {
-        // A band has frames for one of the two: that of a page which the path leaves in mid-page is
-        // given back after the step that reads it for the last time.
-        used += builder_.take(s.node, bands_.fill(s), budget - used);
+      } else if (used < budget) {
+        used += take(s, budget - used);
       }
       begin(*request);
     }

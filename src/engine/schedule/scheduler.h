@@ -141,6 +141,8 @@ class Scheduler {
   void fill_step();
   int32_t rows_for_prompts() const;
   int32_t fill_decode(int32_t budget);
+  // Tokens of a sequence that are not computed yet.
+  int32_t take(const Sequence& s, int32_t budget);
   std::vector<JobState*> jobs_with_prompts();
   void count_turn(JobState& state, int32_t rows);
   int32_t fill_prefill(JobState& state, int32_t budget);

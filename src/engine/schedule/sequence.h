@@ -47,7 +47,7 @@ struct Sequence {
   int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   int32_t band = 0;             // pages set aside, through which its path slides (bands.h)
   bool decoding = false;
-  int64_t turn = 0;  // decoding: grows from one that had a row to the next
+  int64_t turn = 0;                // decoding: grows from one that had a row to the next
   std::optional<Sampler> sampler;  // generate
   RowSum mean;                     // embed, pooling = mean
   TextRows rows;                   // embed, of a text to keep: what was read of it
