@@ -1,6 +1,7 @@
 #include "base/processors.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,12 +41,11 @@ class Mask {
 // One more than the last processor of an ascending list.
 int end_of(const Processors& list) { return list.empty() ? 0 : list.back() + 1; }
 
-}  // namespace
-
-Processors allowed_processors() {
+// Of a thread (0: the calling one); the first thread of a process has its number.
+Processors processors_of(pid_t thread) {
   for (int most = CPU_SETSIZE; most <= kMost; most *= 2) {
     const Mask mask(most);
-    if (sched_getaffinity(0, mask.bytes(), mask.get()) != 0) {
+    if (sched_getaffinity(thread, mask.bytes(), mask.get()) != 0) {
       if (errno == EINVAL) continue;  // the system may have more
       break;
     }
@@ -57,6 +57,10 @@ Processors allowed_processors() {
   }
   return {0};
 }
+
+}  // namespace
+
+Processors allowed_processors() { return processors_of(0); }
 
 Processors parse_processors(std::string_view text, std::string_view what) {
   const auto refuse = [&] {
@@ -102,7 +106,10 @@ std::string processors_text(const Processors& list) {
 }
 
 void require_allowed(const Processors& list, std::string_view what) {
-  const Processors allowed = allowed_processors();
+  Processors allowed = allowed_processors();
+  for (const int processor : processors_of(getpid())) allowed.push_back(processor);
+  std::sort(allowed.begin(), allowed.end());
+  allowed.erase(std::unique(allowed.begin(), allowed.end()), allowed.end());
   for (const int processor : list)
     if (!std::binary_search(allowed.begin(), allowed.end(), processor))
       fail(Code::kOutOfRange, what, " = ", quote(processors_text(list)),

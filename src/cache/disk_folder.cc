@@ -94,12 +94,22 @@ void DiskFolder::failed(DiskCall call) {
   const int error = errno;
   errors_.fetch_add(1, std::memory_order_relaxed);
   try {
-    {
-      const std::lock_guard lock(log_mutex_);
-      if (!logged_.emplace(call, error).second) return;
-    }
-    complain(cat("cannot ", name_of(call), ": ", std::strerror(error),
-                 "; pages are computed instead (said once)"));
+    const std::lock_guard lock(log_mutex_);
+    if (logged_.emplace(call, error).second) untold_.emplace_back(call, error);
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+void DiskFolder::tell_failures() {
+  std::vector<std::pair<DiskCall, int>> failures;
+  {
+    const std::lock_guard lock(log_mutex_);
+    failures.swap(untold_);
+  }
+  try {
+    for (const auto& [call, error] : failures)
+      complain(cat("cannot ", name_of(call), ": ", std::strerror(error),
+                   "; pages are computed instead (said once)"));
   } catch (const std::bad_alloc&) {
   }
 }

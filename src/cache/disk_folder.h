@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cache/disk_format.h"
 #include "cache/page_key.h"
@@ -112,6 +113,8 @@ class DiskFolder {
   bool list(int folder, const Each& each);
   // Removes temporary files whose writer is gone.
   void remove_leftovers();
+  // Logs what failed since the last call: a callback of the host runs, so no lock may be held.
+  void tell_failures();
 
  private:
   bool faulty(DiskCall call);  // sets errno
@@ -134,6 +137,7 @@ class DiskFolder {
   std::atomic<uint64_t> errors_{0};
   std::mutex log_mutex_;
   std::set<std::pair<DiskCall, int>> logged_;
+  std::vector<std::pair<DiskCall, int>> untold_;  // of these
   Descriptor root_;
 };
 

@@ -32,9 +32,11 @@ DiskTier::DiskTier(DiskTierOptions options)
       }) {
   folder_.remove_leftovers();
   compare_with_folder();
+  folder_.tell_failures();
 }
 
 DiskTier::Outcome DiskTier::work_on(TierCall& call, size_t i) {
+  const AtEnd failures([this] { folder_.tell_failures(); });
   const PageKey& key = call.keys[i];
   const int64_t time = call.time - static_cast<int64_t>(i);
   switch (call.kind) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <utility>
 
 #include "base/quote.h"
@@ -52,7 +53,14 @@ struct Windows {
     return window->bytes + (at - window->begin);
   }
 };
-thread_local Windows windows;
+
+// Not in the thread itself: the system makes room for that in every thread of a program that is linked
+// with this library, and small stacks have none.
+Windows& windows_of_thread() {
+  thread_local std::unique_ptr<Windows> windows;
+  if (!windows) windows = std::make_unique<Windows>();
+  return *windows;
+}
 
 // Calls take(blocks, done, count) for the values [done, done + count) of a row, in order, in pieces
 // of whole blocks.
@@ -68,6 +76,7 @@ void for_each_piece(const Tensor& tensor, int64_t row, const Take& take) {
   uint64_t at = tensor.offset + static_cast<uint64_t>(row * row_bytes);
   const uint64_t end =
       std::min(tensor.offset + tensor.bytes, at + static_cast<uint64_t>(Window::kRows * row_bytes));
+  Windows& windows = windows_of_thread();
   for (int64_t done = 0; done < values; done += each) {
     const int64_t count = std::min(each, values - done);
     const auto bytes = static_cast<size_t>(blocks_bytes(tensor.type, count));

@@ -1,7 +1,11 @@
 // Versions, features, statuses and devices: what a program asks before it does anything.
+#include <link.h>
+
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 #include "abi_support.h"
 
@@ -28,6 +32,22 @@ TEST(Versions, BuildInfoNamesTheInstructionSet) {
   EXPECT_FALSE(chosen.empty());
   EXPECT_NE(std::string(prefix_build_info()).find(chosen), std::string::npos)
       << prefix_build_info();
+}
+
+// Every thread of a program that is linked with the library pays for these bytes, on its stack.
+TEST(Versions, ThreadsOfTheHostPayForNoBuffers) {
+  const auto largest = [](dl_phdr_info* object, size_t, void* bytes) {
+    if (std::string_view(object->dlpi_name).find("libprefix") == std::string_view::npos) return 0;
+    for (int i = 0; i < object->dlpi_phnum; ++i)
+      if (object->dlpi_phdr[i].p_type == PT_TLS)
+        *static_cast<size_t*>(bytes) =
+            std::max<size_t>(*static_cast<size_t*>(bytes), object->dlpi_phdr[i].p_memsz);
+    return 0;
+  };
+  size_t bytes = 0;
+  dl_iterate_phdr(largest, &bytes);
+  EXPECT_GT(bytes, 0u) << "the library is not found";
+  EXPECT_LT(bytes, 4096u);
 }
 
 TEST(Versions, FeaturesAreListedAndFound) {

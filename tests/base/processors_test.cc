@@ -53,6 +53,19 @@ TEST(Processors, ThoseOfTheThreadAreAllowed) {
                [&] { require_allowed({allowed[0], other}, "option cpus"); });
 }
 
+// A host that binds a thread to make a pool for other processors.
+TEST(Processors, ABoundThreadMayNameThoseOfTheProcess) {
+  const Processors all = allowed_processors();
+  if (all.size() < 2) GTEST_SKIP() << "one processor";
+  std::thread([&] {
+    ASSERT_EQ(bind_thread(pthread_self(), {all.front()}), 0);
+    EXPECT_NO_THROW(require_allowed(all, "option cpus"));
+    const int other = all.back() + 1;
+    expect_error(Code::kOutOfRange, {cat("processor ", other), processors_text(all)},
+                 [&] { require_allowed({all.front(), other}, "option cpus"); });
+  }).join();
+}
+
 TEST(Processors, TheirNameIsThatOfTheSystem) {
   const testing_support::TempFolder root;
   EXPECT_EQ(processor_name(root.path()), "");

@@ -253,5 +253,31 @@ TEST(DiskFailure, ADiskThatIsReallyFull) {
   EXPECT_EQ(result, 0);
 }
 
+// A callback of the host runs when the tier holds none of its locks: other pages go on meanwhile.
+TEST(DiskFailure, ACallbackMayWaitForOtherPages) {
+  const TempFolder folder;
+  DiskTierOptions options = options_for(folder / "cache");
+  options.queue.threads = 2;
+  std::atomic<bool> fails{false};
+  options.fault = [&](DiskCall call) { return fails && call == DiskCall::kRename ? EIO : 0; };
+  DiskTier tier(options);
+  ASSERT_TRUE(put(tier, 1, kPage));
+  struct Host {
+    DiskTier& tier;
+    std::atomic<int> asked;
+  } host{tier, 0};
+  set_log_callback(
+      [](int32_t, const char*, void* user) {
+        Host& h = *static_cast<Host*>(user);
+        ++h.asked;
+        EXPECT_EQ(get(h.tier, 1, kPage), Got::kRight);
+      },
+      &host);
+  fails = true;
+  EXPECT_FALSE(put(tier, 2, kPage));
+  set_log_callback(nullptr, nullptr);
+  EXPECT_EQ(host.asked, 1);
+}
+
 }  // namespace
 }  // namespace prefix
