@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -25,9 +27,23 @@ struct Sink {
   std::atomic<int32_t> level{static_cast<int32_t>(LogLevel::kWarning)};
 };
 
+Sink& sink();
+
+// A child of fork() has a log that no thread holds, and none of the calls that run.
+void heed_forks() {
+  pthread_atfork([] { sink().mutex.lock(); }, [] { sink().mutex.unlock(); },
+                 [] {
+                   sink().running = sink().stale = 0;
+                   sink().mutex.unlock();
+                 });
+}
+
 // Never destroyed: threads may log while the process ends.
 Sink& sink() {
-  static Sink* const kSink = new Sink;
+  static Sink* const kSink = [] {
+    heed_forks();
+    return new Sink;
+  }();
   return *kSink;
 }
 
@@ -42,7 +58,8 @@ struct Call {
     --inside;
     Sink& s = sink();
     std::lock_guard lock(s.mutex);
-    --(of == s.callbacks ? s.running : s.stale);
+    int64_t& calls = of == s.callbacks ? s.running : s.stale;
+    if (calls > 0) --calls;  // none in a child that was forked in a callback
     s.returned.notify_all();
   }
   int64_t of;
