@@ -26,7 +26,7 @@ install(FILES include/prefix.h include/prefix.hpp include/prefix_cache.hpp inclu
   include/prefix_options.hpp include/prefix_system.hpp
   include/prefix_text.h include/prefix_text.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
+install(FILES LICENSE THIRD-PARTY-NOTICES DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)
 
 set(PREFIX_HAS_TEXT OFF)
 if(TARGET prefix_text)

@@ -51,13 +51,15 @@ if(PREFIX_SHLIBDEPS)
 endif()
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 
-# The licence where Debian looks for it; only packages have these files.
+# The licence where Debian looks for it, and those of what is linked; only packages have these files.
 foreach(package runtime:libprefix${PREFIX_ABI_MAJOR} development:libprefix-dev tools:prefix-tools)
   string(REPLACE ":" ";" package ${package})
   list(GET package 0 component)
   list(GET package 1 name)
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name}
     RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL)
+  install(FILES ${PROJECT_SOURCE_DIR}/THIRD-PARTY-NOTICES DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name}
+    COMPONENT ${component} EXCLUDE_FROM_ALL)
 endforeach()
 # What is inside, where tools/debian_packages wrote it.
 install(FILES ${PROJECT_BINARY_DIR}/libprefix.spdx.json

@@ -89,6 +89,14 @@ class Deb(unittest.TestCase):
         again = run(ROOT / "tools/sbom")
         self.assertEqual(again, (self.root / "usr/share/doc/libprefix1/libprefix.spdx.json").read_text())
 
+    def test_licences_of_what_is_linked_go_along(self):
+        notices = (self.root / "usr/share/doc/libprefix1/THIRD-PARTY-NOTICES").read_text()
+        self.assertEqual(notices, run(ROOT / "tools/sbom", "--notices"), "tools/sbom --notices --out THIRD-PARTY-NOTICES")
+        listed = json.loads((self.root / "usr/share/doc/libprefix1/libprefix.spdx.json").read_text())
+        for entry in listed["packages"]:
+            if entry["licenseDeclared"] != "Apache-2.0" and entry["name"] != "hiredis":
+                self.assertIn(entry["name"], notices)
+
     def test_no_file_names_a_folder_of_this_machine(self):
         self.assertEqual(folders_named((self.root / "usr").rglob("*")), [])
 
@@ -97,9 +105,9 @@ class Deb(unittest.TestCase):
         together = sum(files, [])
         self.assertEqual(len(together), len(set(together)))
         runtime, development, tools = files
-        self.assertEqual([name for name in runtime if not re.search(r"\.so(\.|$)|/copyright$|\.spdx\.json$", name)], [])
+        self.assertEqual([name for name in runtime if not re.search(r"\.so(\.|$)|/copyright$|/THIRD-PARTY-NOTICES$|\.spdx\.json$", name)], [])
         self.assertFalse({"/usr/lib/libprefix.so", "/usr/include/prefix.h"} & set(runtime))
-        self.assertEqual(sorted(tools), ["/usr/bin/prefix", "/usr/share/doc/prefix-tools/copyright"])
+        self.assertEqual(sorted(tools), ["/usr/bin/prefix", "/usr/share/doc/prefix-tools/THIRD-PARTY-NOTICES", "/usr/share/doc/prefix-tools/copyright"])
         for name in ("include/prefix.h", "lib/libprefix.so", "lib/libprefix_text.so", "lib/pkgconfig/prefix.pc",
                      "lib/cmake/prefix/prefixConfig.cmake", "share/prefix/samples/c/rerank.c"):
             self.assertIn(f"/usr/{name}", development)

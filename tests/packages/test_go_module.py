@@ -58,6 +58,8 @@ class GoModule(unittest.TestCase):
                        "PKG_CONFIG": "/nowhere/pkg-config"}
         run(go, "mod", "init", "example.com/stranger", cwd=program, environment=environment)
         run(go, "get", "prefix.io/prefix@latest", cwd=program, environment=environment)
+        for name in ("LICENSE", "THIRD-PARTY-NOTICES"):
+            self.assertTrue(list((folder / "cache").rglob(name)), name)
         shutil.rmtree(folder / "proxy")
         self.assertEqual(folders_named((folder / "cache").rglob("*")), [])
         run(go, "build", "-o", folder / "rank", ".", cwd=program, environment=environment)

@@ -54,6 +54,8 @@ class Maven(unittest.TestCase):
         self.assertEqual(folders_named((folder / "inside").rglob("*")), [])
         self.assertIn("io/prefix/Engine.class", contents[""])
         self.assertEqual([name for name in contents[""] if name.endswith((".so", ".so.1"))], [])
+        for part in ("", "-linux-x86_64"):
+            self.assertLessEqual({"META-INF/LICENSE", "META-INF/THIRD-PARTY-NOTICES"}, set(contents[part]))
         self.assertIn("io/prefix/Engine.java", contents["-sources"])
         self.assertTrue(any(name.endswith("io/prefix/Engine.html") for name in contents["-javadoc"]))
         self.assertEqual(sorted(name.split("/")[-1] for name in contents["-linux-x86_64"] if ".so" in name),
