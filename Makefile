@@ -62,9 +62,9 @@ clang: ## build with clang and run the GoogleTest programs
 
 PREFIX ?= /usr/local
 install: build ## install into PREFIX=DIR (default /usr/local); DESTDIR=DIR is put in front of it
-	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || { cat build/install.log >&2; exit 1; }
+	@cmake --install build --prefix "$$(realpath -ms -- "$(PREFIX)")" >build/install.log || { cat build/install.log >&2; exit 1; }
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
-	@echo "Installed into $(DESTDIR)$(abspath $(PREFIX)); build/install.log lists the files"
+	@echo "Installed into $(DESTDIR)$$(realpath -ms -- "$(PREFIX)"); build/install.log lists the files"
 
 packages: build ## make the Debian packages: build/packages/*.deb
 	@tools/debian_packages

@@ -46,7 +46,8 @@
  *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
  *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that
  *     knows fewer leaves the rest alone. Smaller than the first release's layout is
- *     PREFIX_ERR_STRUCT_TOO_OLD.
+ *     PREFIX_ERR_STRUCT_TOO_OLD; but a prefix_error that small is left as it is, and the call
+ *     answers with its own status.
  *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
  *     one handle must not overlap.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A

@@ -344,7 +344,8 @@ PREFIX_API prefix_status prefix_task_add_product(prefix_task* task, const char* 
 PREFIX_API prefix_status prefix_task_submit(prefix_task* task, prefix_error* err);
 /* As prefix_job_wait: TIMEOUT while items are unfinished. Failures are told by the items. */
 PREFIX_API prefix_status prefix_task_wait(prefix_task* task, int64_t timeout_ms, prefix_error* err);
-/* As prefix_job_notify; also before prefix_task_submit. */
+/* As prefix_job_notify; also before prefix_task_submit. A task that is released without it brings
+ * the tag then. */
 PREFIX_API prefix_status prefix_task_notify(prefix_task* task, prefix_queue* queue, int64_t tag,
                                             prefix_error* err);
 /* Unfinished items end with CANCELLED; texts that were begun keep what there is. Idempotent. */
@@ -372,7 +373,8 @@ PREFIX_API prefix_status prefix_task_item_tokens(const prefix_task* task, size_t
 PREFIX_API prefix_status prefix_task_next_event(prefix_task* task, int64_t timeout_ms,
                                                 prefix_event* event, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
-/* As prefix_job_notify_events: a tag when there is an event to read. */
+/* As prefix_job_notify_events: a tag when there is an event to read. Before prefix_task_submit as
+ * prefix_task_notify. */
 PREFIX_API prefix_status prefix_task_notify_events(prefix_task* task, prefix_queue* queue,
                                                    int64_t tag, prefix_error* err);
 

@@ -48,7 +48,8 @@ func arrayOf[E byte | int32 | int64 | float32](
 		return nil, err
 	}
 	defer runtime.KeepAlive(h)
-	return getArray(guess, func(buffer []E, needed *uintptr, f *swig.Error) int32 { return get(raw, buffer, needed, f) })
+	array, err := getArray(guess, func(buffer []E, needed *uintptr, f *swig.Error) int32 { return get(raw, buffer, needed, f) })
+	return array, h.told(err)
 }
 
 // callOn runs a function of one handle.
@@ -58,7 +59,7 @@ func callOn(h *handle, function func(raw uintptr, failure *swig.Error) int32) er
 		return err
 	}
 	defer runtime.KeepAlive(h)
-	return call(func(f *swig.Error) int32 { return function(raw, f) })
+	return h.told(call(func(f *swig.Error) int32 { return function(raw, f) }))
 }
 
 // join puts lists into one array with offsets.

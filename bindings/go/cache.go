@@ -79,15 +79,9 @@ type Lease struct {
 // no limit). Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts against cache_bytes.
 // A lease that is never closed holds until its time, or the engine, ends. [ErrNotFound]: nothing of it is computed.
 func (e *Engine) Pin(namespace Namespace, tokens []Token, ttl time.Duration) (*Lease, error) {
-	milliseconds := ttl.Milliseconds()
-	if ttl > 0 && milliseconds == 0 {
-		milliseconds = 1 // 0 stands for no limit
-	} else if ttl < 0 {
-		milliseconds = -1
-	}
 	var number, pinned int64
 	if err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
-		return swig.Prefix_cache_pin(h, int32(namespace), tokens, milliseconds, &number, &pinned, f)
+		return swig.Prefix_cache_pin(h, int32(namespace), tokens, milliseconds(ttl), &number, &pinned, f)
 	}); err != nil {
 		return nil, err
 	}

@@ -204,7 +204,8 @@ type EngineStats struct {
 	// waited for them in vain (option cache_fetch_ms).
 	FetchedTokens, FetchSkippedTokens, FetchTimeouts int64
 
-	// Why tokens had to be computed, as far as the last 65,536 pages are remembered: nobody asked for them before, only
+	// Why tokens had to be computed, as far as it is remembered (of some 32,000 pages that were asked
+	// for last): nobody asked for them before, only
 	// in another namespace, they made room, they were dropped or expired, they are there and a result at them was asked
 	// for.
 	MissFirstSeen, MissNamespace, MissBudget, MissEvicted, MissGranularity int64

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -118,6 +120,21 @@ func TestOptionMethods(t *testing.T) {
 	}
 	if len(base) != 1 || must(base.Threads(4).Get("threads"))(t) != "4" || must(base.Get("threads"))(t) != "3" {
 		t.Error(base)
+	}
+	for limit, want := range map[time.Duration]string{
+		0: "0", 1: "1", time.Millisecond - 1: "1", time.Millisecond: "1", 2500 * time.Microsecond: "2", math.MaxInt64: "9223372036854",
+	} {
+		if got := must(base.Deadline(limit).Get("deadline_ms"))(t); got != want {
+			t.Errorf("%v is %s ms", limit, got)
+		}
+	}
+	is(t, base.CacheTTL(-1).Check(), prefix.ErrOutOfRange)
+	for key, want := range map[string]string{"deadline_ms": "Deadline", "cache_ttl_ms": "CacheTTL", "max_tokens": "a number"} {
+		err := prefix.Options{key: 2 * time.Second}.Check()
+		is(t, err, prefix.ErrInvalidArgument)
+		if text := fmt.Sprint(err); !strings.Contains(text, key+" is 2s") || !strings.Contains(text, want) {
+			t.Error(text)
+		}
 	}
 	if err := base.Threads(-1).Check(); !errors.Is(err, prefix.ErrOutOfRange) {
 		t.Error(err)

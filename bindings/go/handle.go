@@ -36,6 +36,16 @@ func (h *handle) ptr() (uintptr, error) {
 	return 0, fmt.Errorf("prefix: the %s is %w: %w", what, ErrClosed, ErrMisuse)
 }
 
+// told is the error of a call; where the handle was released meanwhile, that of one that was closed before.
+func (h *handle) told(err error) error {
+	if isStatus(err, ErrMisuse) {
+		if _, closed := h.ptr(); closed != nil {
+			return closed
+		}
+	}
+	return err
+}
+
 // Close frees the native object. Closing again does nothing; the error is always nil.
 func (h *handle) Close() error {
 	if raw := h.raw.Swap(0); raw != 0 {

@@ -54,9 +54,9 @@ func (j *Job) Wait(ctx context.Context) error {
 		return err
 	}
 	defer runtime.KeepAlive(j)
-	return await(ctx, func() error {
+	return j.told(await(ctx, func() error {
 		return call(func(f *swig.Error) int32 { return swig.Prefix_job_wait(raw, 0, f) })
-	}, func(queue uintptr, tag int64, f *swig.Error) int32 { return swig.Prefix_job_notify(raw, queue, tag, f) })
+	}, func(queue uintptr, tag int64, f *swig.Error) int32 { return swig.Prefix_job_notify(raw, queue, tag, f) }))
 }
 
 // Cancel ends the requests that still run with [ErrCancelled]. It returns at once; Wait says when it is done.

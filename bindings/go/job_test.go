@@ -49,6 +49,29 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// waited is a context that tells when somebody begins to wait for its end.
+type waited struct {
+	context.Context
+	begun func()
+}
+
+func (w *waited) Done() <-chan struct{} {
+	w.begun()
+	return w.Context.Done()
+}
+
+func TestCloseEndsAWait(t *testing.T) {
+	engine := open(t)
+	job := must(engine.Submit(background, generations(t, engine, 2000)))(t)
+	begun, ended := make(chan struct{}), make(chan error)
+	go func() { ended <- job.Wait(&waited{background, sync.OnceFunc(func() { close(begun) })}) }()
+	<-begun
+	check(t, job.Close())
+	err := <-ended
+	is(t, err, prefix.ErrClosed)
+	is(t, err, prefix.ErrMisuse)
+}
+
 // What makes no sense is refused by Add or has an error as its result.
 func TestBadRequests(t *testing.T) {
 	engine := open(t)

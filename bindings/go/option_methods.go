@@ -4,6 +4,9 @@ package prefix
 
 import "time"
 
+// timeMethods are the methods that take a time, by their options.
+var timeMethods = map[string]string{"cache_fetch_ms": "CacheFetch", "deadline_ms": "Deadline", "cache_ttl_ms": "CacheTTL"}
+
 // Name is option name: what metrics call the model (label model_name); empty = the last part of its path. Of engines.
 func (o Options) Name(value string) Options { return o.with("name", value) }
 
@@ -99,7 +102,7 @@ func (o Options) CacheStore(value string) Options { return o.with("cache_store",
 // CacheFetch is option cache_fetch_ms: longest time that a request waits for pages from disk and store before it
 // computes them. Default 1000. Of engines.
 func (o Options) CacheFetch(value time.Duration) Options {
-	return o.with("cache_fetch_ms", value.Milliseconds())
+	return o.with("cache_fetch_ms", milliseconds(value))
 }
 
 // CacheEvents is option cache_events: how many of the last cache events are kept for those who read them; 0 = none are
@@ -149,7 +152,7 @@ func (o Options) Adapter(value string) Options { return o.with("adapter", value)
 // Deadline is option deadline_ms: time from submission after which the request ends with DEADLINE; 0 = none. Default 0.
 // Of requests and tasks.
 func (o Options) Deadline(value time.Duration) Options {
-	return o.with("deadline_ms", value.Milliseconds())
+	return o.with("deadline_ms", milliseconds(value))
 }
 
 // Priority is option priority: higher runs first. Default 0. Of requests and tasks.
@@ -162,7 +165,7 @@ func (o Options) CachePriority(value int) Options { return o.with("cache_priorit
 // CacheTTL is option cache_ttl_ms: how long what the request leaves in the cache stays unless it is used again; 0 = no
 // limit. Default 0. Of requests and tasks.
 func (o Options) CacheTTL(value time.Duration) Options {
-	return o.with("cache_ttl_ms", value.Milliseconds())
+	return o.with("cache_ttl_ms", milliseconds(value))
 }
 
 // Checkpoint is option checkpoint: positions of the prompt, ascending, as 100,250: with recurrent layers a state is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"prefix.io/prefix/internal/swig"
 )
@@ -11,13 +12,16 @@ import (
 // Options are settings of an engine, a request or a task, by name or by methods: Options{"threads": 2} is
 // Options{}.Threads(2). [OptionInfos] lists them all. Values are numbers, booleans, strings or lists of integers or
 // strings; sizes may be strings such as "2G". Those of an engine may also have a *[Pool] as "pool". A string that is not
-// UTF-8 is [ErrInvalidUTF8], a []byte [ErrInvalidArgument].
+// UTF-8 is [ErrInvalidUTF8], a []byte or a [time.Duration], which only methods take, [ErrInvalidArgument].
 type Options map[string]any
 
 // native makes the options of one call; release takes 0.
 func (o Options) native() (raw uintptr, release func(), err error) {
 	if len(o) == 0 {
 		return 0, func() {}, nil
+	}
+	if err := o.checkTimes(); err != nil {
+		return 0, nil, err
 	}
 	settings, pool := o, (*Pool)(nil)
 	if given, ok := o["pool"].(*Pool); ok {
@@ -53,6 +57,33 @@ func (o Options) with(key string, value any) Options {
 		}
 	}
 	return more
+}
+
+// milliseconds of a limit: 0 stands for none, so a time below one is 1. A negative time is -1, which is refused.
+func milliseconds(limit time.Duration) int64 {
+	switch {
+	case limit < 0:
+		return -1
+	case limit == 0:
+		return 0
+	}
+	return max(1, limit.Milliseconds())
+}
+
+// checkTimes refuses durations: JSON has them as numbers of nanoseconds, and the library takes milliseconds.
+func (o Options) checkTimes() error {
+	for key, value := range o {
+		if _, ok := value.(time.Duration); !ok {
+			continue
+		}
+		instead := "give a number"
+		if method, ok := timeMethods[key]; ok {
+			instead = fmt.Sprintf("use the method %s, or give a number of milliseconds", method)
+		}
+		return &Error{Status: ErrInvalidArgument, Message: fmt.Sprintf(
+			"options: %s is %v, a time.Duration; %s", key, value, instead)}
+	}
+	return nil
 }
 
 // Check says what is wrong with the options: an unknown name, a value outside its limits.

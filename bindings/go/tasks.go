@@ -117,11 +117,11 @@ func (t *Task) Wait(ctx context.Context) error {
 		return err
 	}
 	defer runtime.KeepAlive(t)
-	return await(ctx, func() error {
+	return t.told(await(ctx, func() error {
 		return call(func(f *swig.Error) int32 { return swig.Prefix_task_wait(raw, 0, f) })
 	}, func(queue uintptr, tag int64, f *swig.Error) int32 {
 		return swig.Prefix_task_notify(raw, queue, tag, f)
-	})
+	}))
 }
 
 // Run submits the task and waits for it. When ctx ends first, items without a result end as Cancel ends them, and Run

@@ -2,17 +2,20 @@
 
 import os
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
 
-class Wheel(bdist_wheel):
-    def finalize_options(self) -> None:
-        super().finalize_options()
-        self.root_is_pure = False
+class Platform(Distribution):
+    """Has files of a machine, so that pip puts them where such files go."""
 
+    def has_ext_modules(self) -> bool:
+        return True
+
+
+class Wheel(bdist_wheel):
     def get_tag(self) -> tuple:
         return "py3", "none", os.environ["LIBPREFIX_WHEEL_PLATFORM"]
 
 
-setup(cmdclass={"bdist_wheel": Wheel})
+setup(distclass=Platform, cmdclass={"bdist_wheel": Wheel})

@@ -260,24 +260,26 @@ void Engine::shutdown(int64_t timeout_ms) {
   const auto idle = [this] { return stop_ || scheduler_->idle(); };
   if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
   stop_ = true;
+  if (scheduler_) scheduler_->stop();
   wake_.notify_all();
   idle_.notify_all();
   lock.unlock();
-  {
-    std::lock_guard join(join_mutex_);
-    if (thread_.joinable()) {
-      thread_.join();
-      if (tiers_) tiers_->flush(kFlushTime);  // their only user has ended
-    }
+  std::unique_lock close(close_mutex_);
+  if (thread_.joinable()) {
+    thread_.join();
+    if (tiers_) tiers_->flush(kFlushTime);  // their only user has ended
   }
   lock.lock();
-  idle_.wait(lock, [this] { return adapter_loads_ == 0; });  // they end soon: stop_ is set
+  idle_.wait(lock, [this] { return holds_ == 0; });  // they end soon: stop_ is set
   if (state_ == EngineState::kClosed) return;
   scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
   keep_reports();
+  scheduler_.reset();  // who asks gets the reports from here on
+  std::unique_ptr<LowerTiers> tiers = std::move(tiers_);
+  lock.unlock();  // their threads are waited for, and the log's callback may call the engine
+  tiers.reset();
+  lock.lock();
   state_ = EngineState::kClosed;
-  scheduler_.reset();
-  tiers_.reset();
   events_.reset();
   keys_.reset();
   tree_.reset();
@@ -287,7 +289,20 @@ void Engine::shutdown(int64_t timeout_ms) {
   device_.reset();
   threads_.reset();
   lock.unlock();
+  close.unlock();
   log_message(LogLevel::kInfo, "an engine was shut down");
+}
+
+Engine::Hold::Hold(Engine& engine) : engine_(engine) {
+  std::lock_guard lock(engine_.mutex_);
+  engine_.require_open();
+  ++engine_.holds_;
+}
+
+Engine::Hold::~Hold() {
+  std::lock_guard lock(engine_.mutex_);
+  --engine_.holds_;
+  engine_.idle_.notify_all();
 }
 
 void Engine::loop() {

@@ -141,6 +141,18 @@ class Engine {
   void shutdown(int64_t timeout_ms);
 
  private:
+  // Nothing is freed while there is one. Throws unless the engine takes calls.
+  class Hold {
+   public:
+    explicit Hold(Engine& engine);
+    ~Hold();
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
   void loop();
 
   // Runs f under the lock while no step is being computed; the next one waits.
@@ -166,7 +178,8 @@ class Engine {
                   const ops::DeviceOptions& device_options, const LoadProgress& progress);
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
   void open_tiers(const LoadProgress& progress);
-  const Sha256::Digest& fingerprint(const LoadProgress& progress = nullptr);
+  // Reads all weights the first time, so not under the lock.
+  const Sha256::Digest& fingerprint(const LoadProgress& progress);
   // The keys of all pages of a namespace hang on this; of a model with two rotary regimes, each has
   // its own.
   PageKey root_key_of(NodeId root);
@@ -203,10 +216,9 @@ class Engine {
   std::unique_ptr<Scheduler> scheduler_;
   Namespaces namespaces_;
   AdapterNames adapters_;
-  int adapter_loads_ = 0;  // that run
+  int holds_ = 0;
   bool require_salt_ = options_.get_bool("require_salt");
-  std::once_flag fingerprint_once_;
-  Sha256::Digest fingerprint_{};
+  std::optional<Sha256::Digest> fingerprint_;  // with tiers or events from the beginning
   std::map<int32_t, std::pair<int64_t, int64_t>> limits_;  // floor and quota in bytes
   EngineInfo info_;
   std::vector<std::string> warnings_;  // of the options
@@ -220,7 +232,8 @@ class Engine {
   } last_;
 
   std::mutex mutex_;
-  std::mutex join_mutex_;
+  std::mutex fingerprint_mutex_;  // before mutex_
+  std::mutex close_mutex_;        // before mutex_: of those that shut down, one after the other
   std::condition_variable wake_;
   std::condition_variable idle_;
   EngineState state_ = EngineState::kReady;

@@ -11,21 +11,7 @@ namespace prefix {
 
 void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
   if (name.empty()) fail(Code::kInvalidArgument, "the name of an adapter is empty");
-  // Nothing is freed while adapters are being loaded.
-  struct Load {
-    Engine& engine;
-    explicit Load(Engine& e) : engine(e) {
-      std::lock_guard lock(engine.mutex_);
-      engine.require_open();
-      ++engine.adapter_loads_;
-    }
-    ~Load() {
-      std::lock_guard lock(engine.mutex_);
-      --engine.adapter_loads_;
-      engine.idle_.notify_all();
-    }
-  } load(*this);
-
+  const Hold hold(*this);
   const AdapterFiles files = open_adapter(folder);
   const std::string part = adapter_part(files.digest);
   AdapterNames::Entry entry;

@@ -79,7 +79,7 @@ void Engine::free_closed_namespaces() {
 int32_t Engine::usable_tokens(const Match& match, size_t length, bool lasting) const {
   if (info_.bidirectional && static_cast<size_t>(match.matched) != length) return 0;
   if (info_.recurrent_layers == 0) return tree_->resumable(match.node, match.computed, lasting);
-  const NodeId state = tree_->state_at(match.node, match.computed);
+  const NodeId state = tree_->state_at(match.node, match.computed, lasting);
   return state == kNoNode ? 0 : tree_->node(state).end();
 }
 
@@ -239,8 +239,7 @@ std::vector<TierInfo> Engine::tiers_now() const {
 }
 
 SnapshotCache Engine::snapshot_cache() {
-  std::unique_lock lock(mutex_);
-  require_open();
+  const Hold hold(*this);
   if (!options_.get_bool("sharing"))
     fail(Code::kMisuse, "the engine shares nothing (option sharing), so there is no cache");
   if (info_.bidirectional)
@@ -249,6 +248,10 @@ SnapshotCache Engine::snapshot_cache() {
          "and none are kept of its texts");
   if (!options_.get_bool("cache"))
     fail(Code::kMisuse, "the engine keeps nothing (option cache), so there is no cache");
+  const Sha256::Digest& model = fingerprint([this](double) {
+    check_ready();
+    return true;
+  });
   const auto page_bytes = static_cast<uint64_t>(kv_->layout().page_bytes());
   return {*tree_,
           *pages_,
@@ -261,7 +264,7 @@ SnapshotCache Engine::snapshot_cache() {
                 name_space, long_regime ? model_->max_positions() : 1, adapter_of(name_space));
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
-          {fingerprint(), kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
+          {model, kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
           kv_->layout(),
           [this](int32_t name_space) { return scheduler_->reserved_tokens(name_space); }};
 }
@@ -375,17 +378,18 @@ void Engine::open_tiers(const LoadProgress& progress) {
 }
 
 const Sha256::Digest& Engine::fingerprint(const LoadProgress& progress) {
-  std::call_once(fingerprint_once_,
-                 [&] { fingerprint_ = model_->fingerprint(threads_->count(), progress); });
-  return fingerprint_;
+  std::lock_guard lock(fingerprint_mutex_);
+  if (!fingerprint_) fingerprint_ = model_->fingerprint(threads_->count(), progress);
+  return *fingerprint_;
 }
 
 PageKey Engine::root_key_of(NodeId root) {
   const Node& n = tree_->node(root);
   const NamespaceParts& parts = namespaces_.parts(tree_->name_space(n));
   const std::vector<std::string_view> views(parts.begin(), parts.end());
+  const Sha256::Digest& fingerprint = fingerprint_.value();
   Sha256 model;
-  model.update(fingerprint().data(), fingerprint().size());
+  model.update(fingerprint.data(), fingerprint.size());
   model.update(tree_->rope_offset(n) > 0 ? "long" : "base", 4);
   return root_key(model.finish(), views);
 }

@@ -89,8 +89,10 @@ int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t state_byte
 
 int32_t context_length(const Options& options, const ModelConfig& config) {
   const int64_t asked = options.get_int("max_positions");
-  int64_t length = config.max_positions;
-  if (asked > 0) length = std::min(length, asked);
+  if (asked > config.max_positions)
+    fail(Code::kOutOfRange, "max_positions is ", asked, "; the context of this model holds ",
+         config.max_positions, " tokens");
+  int64_t length = asked > 0 ? asked : config.max_positions;
   if (config.bidirectional) length = std::min(length, row_budget(options));
   return static_cast<int32_t>(length);
 }

@@ -14,7 +14,8 @@ namespace prefix {
 ops::DeviceOptions device_options_of(const Options& options);
 // What options `attention` and `max_positions` make of the configuration of a model's files.
 void apply_attention(const Options& options, ModelConfig& config);
-// Positions of the longest sequence.
+// Positions of the longest sequence. Throws kOutOfRange when option max_positions is above those of the
+// model.
 int32_t context_length(const Options& options, const ModelConfig& config);
 // Most tokens of a step.
 int64_t row_budget(const Options& options);

@@ -110,6 +110,11 @@ class BlockDiagonal final : public ops::WeightSource {
   int64_t rank_, first_;
 };
 
+// Alone or beside experts.
+bool is_gated(const LayerSpec& spec) {
+  return spec.feed_forward == FeedForward::kGated || spec.shared;
+}
+
 // "layers.3.mlp.up_proj" of whatever stands before it in a file.
 std::string_view stem_of(std::string_view module) {
   for (const std::string_view start :
@@ -163,15 +168,15 @@ class AdapterLoader {
     const LayerSpec& spec = specs_[i];
     if (spec.mixer == Mixer::kAttention) add_attention(i);
     const int64_t h = config_.hidden, inner = config_.intermediate;
-    if (spec.feed_forward == FeedForward::kGated && !names_.gate_up.empty()) {
+    if (is_gated(spec) && !names_.gate_up.empty()) {
       add(i, names_.gate_up, &AdapterLayer::gate_up, 2 * inner, h, {{0, 0, 2 * inner}});
-    } else if (spec.feed_forward == FeedForward::kGated) {
+    } else if (is_gated(spec)) {
       add(i, names_.gate, &AdapterLayer::gate_up, inner, h, {{0, 0, inner}});
       add(i, names_.up, &AdapterLayer::gate_up, inner, h, {{inner, 0, inner}});
     } else if (spec.feed_forward == FeedForward::kSquaredRelu) {
       add(i, names_.up, &AdapterLayer::gate_up, inner, h, {{0, 0, inner}});
     }
-    if (spec.feed_forward == FeedForward::kGated || spec.feed_forward == FeedForward::kSquaredRelu)
+    if (is_gated(spec) || spec.feed_forward == FeedForward::kSquaredRelu)
       add(i, names_.down, &AdapterLayer::down, h, inner, {{0, 0, h}});
   }
 
@@ -273,8 +278,7 @@ class AdapterLoader {
     adapter_.bytes_ += static_cast<int64_t>(out.a.bytes());
     const LayerSpec& spec = specs_[module.layer];
     const int64_t inner = config_.intermediate;
-    const bool gated =
-        module.matrix == &AdapterLayer::gate_up && spec.feed_forward == FeedForward::kGated;
+    const bool gated = module.matrix == &AdapterLayer::gate_up && is_gated(spec);
     out.b = gated ? device.pack_gated(format, inner, rank, BlockDiagonal(b, rank, 0),
                                       BlockDiagonal(b, rank, inner))
                   : device.pack(format, columns_of(begin, end), rank, BlockDiagonal(b, rank, 0));

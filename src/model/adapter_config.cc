@@ -62,7 +62,7 @@ constexpr std::pair<std::string_view, std::string_view> kSwitches[] = {
     {"use_qalora", "QA-LoRA"},
 };
 // Of init_lora_weights: those that leave the model's own weights alone.
-constexpr std::string_view kPlainInits[] = {"gaussian", "eva", "orthogonal"};
+constexpr std::string_view kPlainInits[] = {"gaussian", "eva", "mica", "orthogonal"};
 
 // Off, as Python's truth has it.
 bool is_off(const Json& value) {

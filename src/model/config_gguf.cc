@@ -366,8 +366,7 @@ class GgufConfigReader {
         fail(Code::kFormat, "GGUF key ", quote(key(name)), " is ", value, ", outside (0, 1e9]");
       return value;
     };
-    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor",
-                             "rope.scaling.yarn_log_multiplier"})
+    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_log_multiplier"})
       refuse(name);
     rope.original_max_positions =
         count("rope.scaling.original_context_length", ConfigLimits::kPositions);
@@ -377,8 +376,20 @@ class GgufConfigReader {
     if (!(rope.beta_fast > rope.beta_slow))
       fail(Code::kFormat, "GGUF key ", quote(key("rope.scaling.yarn_beta_fast")), " is ",
            rope.beta_fast, ", not above ", rope.beta_slow, " of yarn_beta_slow");
-    rope.attention_factor =
-        number("rope.scaling.attn_factor", 1) * yarn_attention_factor(rope.factor);
+    const double paper = yarn_attention_factor(rope.factor);
+    refuse_yarn_attention_factor(paper);
+    rope.attention_factor = number("rope.scaling.attn_factor", 1) * paper;
+  }
+
+  // Converters copy attention_factor of config.json, which llama.cpp does not use: a file may only
+  // say what is computed.
+  void refuse_yarn_attention_factor(double computed) const {
+    const char* const name = "rope.scaling.yarn_attn_factor";
+    constexpr double kRounded = 1e-5;  // numbers of the file are float32
+    const double value = m_.number(key(name), 1);
+    if (value != 1 && std::abs(value - computed) > kRounded * computed)
+      fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)), " is ", value,
+           "; supported are 1 and ", computed, ", that of yarn by ", c_.rope.factor);
   }
 
   // The factors are two small tensors; the rest are keys.

@@ -4,8 +4,8 @@
 //   rotary    rope_theta, rope_scaling {type|rope_type}     rope_parameters {rope_type, rope_theta}
 //   type      torch_dtype                                   dtype
 //
-// Several engines broke on the change; both spellings are read, and a file that has both must not
-// contradict itself.
+// Several engines broke on the change; both spellings are read, and where a file has both they must
+// not contradict each other.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -25,17 +25,42 @@ namespace {
 // Rope parameters are at most this far from 1 in either direction.
 constexpr double kMaxFactor = 1e9;
 
-double positive(const Json& rope, const char* key) {
-  const double value = json_float(rope, key);
+// An empty object where the file has nothing under this key.
+const Json& object_of(const Json& json, const char* key) {
+  static const Json& kNone = *new Json(Json::object());
+  if (!json_has(json, key)) return kNone;
+  if (!json.at(key).is_object())
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(json.at(key)), ", not an object");
+  return json.at(key);
+}
+
+// One object, or that of either spelling: a key is taken from the one that has it.
+class RopeParameters {
+ public:
+  explicit RopeParameters(const Json& only) : RopeParameters(only, only) {}
+  RopeParameters(const Json& older, const Json& newer) : older_(older), newer_(newer) {}
+
+  bool has(const char* key) const { return json_has(holder(key), key); }
+  const Json& holder(const char* key) const { return json_has(newer_, key) ? newer_ : older_; }
+  const Json& older() const { return older_; }
+  const Json& newer() const { return newer_; }
+
+ private:
+  const Json& older_;
+  const Json& newer_;
+};
+
+double positive(const RopeParameters& rope, const char* key) {
+  const double value = json_float(rope.holder(key), key);
   if (!(value > 0 && value <= kMaxFactor))
     fail(Code::kFormat, "rope parameter \"", key, "\" is ", value, ", outside (0, ", kMaxFactor,
          "]");
   return value;
 }
 
-std::vector<double> factors(const Json& rope, const char* key) {
-  if (!json_has(rope, key)) fail(Code::kFormat, "rope parameter \"", key, "\" is missing");
-  const Json& value = rope.at(key);
+std::vector<double> factors(const RopeParameters& rope, const char* key) {
+  if (!rope.has(key)) fail(Code::kFormat, "rope parameter \"", key, "\" is missing");
+  const Json& value = rope.holder(key).at(key);
   if (!value.is_array() || value.size() > static_cast<size_t>(ConfigLimits::kHeadDim))
     fail(Code::kFormat, "rope parameter \"", key, "\" is ", json_shown(value),
          ", not a list of at most ", ConfigLimits::kHeadDim, " numbers");
@@ -49,69 +74,81 @@ std::vector<double> factors(const Json& rope, const char* key) {
   return list;
 }
 
-// The object with the parameters; where the file has none an empty one, or ConfigTraits::yarn.
-const Json& rope_object(const Json& json, const ConfigTraits& traits) {
-  static const Json& kNone = *new Json(Json::object());
-  static const Json& kYarn = *new Json({{"rope_type", "yarn"},
-                                        {"factor", 32},
-                                        {"original_max_position_embeddings", 4096},
-                                        {"truncate", false}});
-  const Json* rope = traits.yarn ? &kYarn : &kNone;
-  const char* from = nullptr;
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!json_has(json, key)) continue;
-    if (!json.at(key).is_object())
-      fail(Code::kFormat, "\"", key, "\" is ", json_shown(json.at(key)), ", not an object");
-    if (from && *rope != json.at(key))
-      fail(Code::kFormat, "\"", from, "\" and \"", key, "\" differ; one of them must go");
-    rope = &json.at(key);
-    from = key;
-  }
-  return *rope;
-}
-
-void refuse_layer_types(const Json& rope) {
-  for (const auto& [key, value] : rope.items())
-    if (value.is_object())
-      fail(Code::kUnsupportedModel, "rope parameters per layer type (", quote(key),
-           ") are not supported for this architecture");
-}
-
-std::string rope_type(const Json& rope, const ConfigTraits& traits) {
+// Empty where an object does not say it.
+std::string stated_type(const Json& rope, const ConfigTraits& traits) {
   const std::string type = json_string(rope, "rope_type", "");
   const std::string older = json_string(rope, "type", "");
   if (!type.empty() && !older.empty() && type != older)
     fail(Code::kFormat, "rope type is both ", quote(type), " and ", quote(older));
   const std::string either = !type.empty() ? type : older;
-  // An empty object is how v5 writes "nothing special"; one that scales must say how.
-  if (either.empty() && json_has(rope, "factor"))
-    fail(Code::kFormat, "the rope parameters have a factor and no rope_type");
-  if (traits.su_is_longrope && (either == "su" || either == "yarn")) return "longrope";
-  return either.empty() ? "default" : either;
+  return traits.su_is_longrope && (either == "su" || either == "yarn") ? "longrope" : either;
 }
 
-int32_t original_positions(const Json& json, const Json& rope) {
+// Tools that write one spelling leave the other as it was, with another set of keys.
+RopeParameters agreeing(const Json& older, const Json& newer, const ConfigTraits& traits) {
+  const auto compare = [](const char* key, const Json& a, const Json& b) {
+    if (a != b)
+      fail(Code::kFormat, "\"rope_scaling\" and \"rope_parameters\" differ: ", key, " is ",
+           json_shown(a), " in one and ", json_shown(b), " in the other; one of them must go");
+  };
+  const std::string before = stated_type(older, traits), now = stated_type(newer, traits);
+  if (!before.empty() && !now.empty()) compare("rope_type", before, now);
+  for (const auto& [key, value] : older.items())
+    if (key != "type" && key != "rope_type" && !value.is_null() && json_has(newer, key.c_str()))
+      compare(key.c_str(), value, newer.at(key));
+  return {older, newer};
+}
+
+// What the file says of all layers, or ConfigTraits::yarn.
+RopeParameters rope_parameters(const Json& json, const ConfigTraits& traits) {
+  static const Json& kYarn = *new Json({{"rope_type", "yarn"},
+                                        {"factor", 32},
+                                        {"original_max_position_embeddings", 4096},
+                                        {"truncate", false}});
+  if (traits.yarn && !json_has(json, "rope_scaling") && !json_has(json, "rope_parameters"))
+    return RopeParameters(kYarn);
+  return agreeing(object_of(json, "rope_scaling"), object_of(json, "rope_parameters"), traits);
+}
+
+void refuse_layer_types(const RopeParameters& rope) {
+  for (const Json* object : {&rope.older(), &rope.newer()})
+    for (const auto& [key, value] : object->items())
+      if (value.is_object())
+        fail(Code::kUnsupportedModel, "rope parameters per layer type (", quote(key),
+             ") are not supported for this architecture");
+}
+
+std::string rope_type(const RopeParameters& rope, const ConfigTraits& traits) {
+  const std::string newer = stated_type(rope.newer(), traits);
+  const std::string type = newer.empty() ? stated_type(rope.older(), traits) : newer;
+  // An empty object is how v5 writes "nothing special"; one that scales must say how.
+  if (type.empty() && rope.has("factor"))
+    fail(Code::kFormat, "the rope parameters have a factor and no rope_type");
+  return type.empty() ? "default" : type;
+}
+
+int32_t original_positions(const Json& json, const RopeParameters& rope) {
   const char* key = "original_max_position_embeddings";
-  const Json& holder = json_has(json, key) ? json : rope;  // Phi-3 has it outside
+  const Json& holder = json_has(json, key) ? json : rope.holder(key);  // Phi-3 has it outside
   return static_cast<int32_t>(json_int(holder, key, 1, ConfigLimits::kPositions));
 }
 
-void read_longrope(const Json& json, const Json& rope, ModelConfig& c) {
+void read_longrope(const Json& json, const RopeParameters& rope, ModelConfig& c) {
   c.rope.short_factor = factors(rope, "short_factor");
   c.rope.long_factor = factors(rope, "long_factor");
   c.rope.original_max_positions = original_positions(json, rope);
   const double longer = static_cast<double>(c.max_positions) / c.rope.original_max_positions;
-  const double factor = json_has(rope, "factor") ? positive(rope, "factor") : longer;
-  c.rope.attention_factor = json_has(rope, "attention_factor")
+  const double factor = rope.has("factor") ? positive(rope, "factor") : longer;
+  c.rope.attention_factor = rope.has("attention_factor")
                                 ? positive(rope, "attention_factor")
                                 : longrope_attention_factor(factor, c.rope.original_max_positions);
 }
 
-void read_yarn(const Json& json, const Json& rope, ModelConfig& c) {
+void read_yarn(const Json& json, const RopeParameters& rope, ModelConfig& c) {
   const auto number = [&](const char* key, double absent) {
-    return json_has(rope, key) ? positive(rope, key) : absent;
+    return rope.has(key) ? positive(rope, key) : absent;
   };
-  const bool stated = json_has(rope, "original_max_position_embeddings") ||
+  const bool stated = rope.has("original_max_position_embeddings") ||
                       json_has(json, "original_max_position_embeddings");
   c.rope.original_max_positions = stated ? original_positions(json, rope) : c.max_positions;
   c.rope.factor =
@@ -121,15 +158,15 @@ void read_yarn(const Json& json, const Json& rope, ModelConfig& c) {
   if (!(c.rope.beta_fast > c.rope.beta_slow))
     fail(Code::kFormat, "beta_fast (", c.rope.beta_fast, ") must be above beta_slow (",
          c.rope.beta_slow, ")");
-  c.rope.truncate = json_bool(rope, "truncate", true);
+  c.rope.truncate = json_bool(rope.holder("truncate"), "truncate", true);
   double factor = yarn_attention_factor(c.rope.factor);
-  if (json_has(rope, "mscale") && json_has(rope, "mscale_all_dim"))
+  if (rope.has("mscale") && rope.has("mscale_all_dim"))
     factor = yarn_attention_factor(c.rope.factor, positive(rope, "mscale")) /
              yarn_attention_factor(c.rope.factor, positive(rope, "mscale_all_dim"));
   c.rope.attention_factor = number("attention_factor", factor);
 }
 
-void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
+void read_llama3(const Json& json, const RopeParameters& rope, ModelConfig& c) {
   c.rope.factor = positive(rope, "factor");
   c.rope.low_freq_factor = positive(rope, "low_freq_factor");
   c.rope.high_freq_factor = positive(rope, "high_freq_factor");
@@ -140,13 +177,14 @@ void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
 }
 
 // Into c.rope. What `rope` leaves out may stand beside it.
-void read_rope(const Json& json, const Json& rope, const char* theta_key, double theta,
+void read_rope(const Json& json, const RopeParameters& rope, const char* theta_key, double theta,
                const ConfigTraits& traits, ModelConfig& c) {
   refuse_layer_types(rope);
   const auto either = [&](const char* key, double absent) {
-    return json_float(rope, key, json_float(json, key, absent));
+    return json_float(rope.holder(key), key, json_float(json, key, absent));
   };
-  c.rope.theta = json_float(rope, "rope_theta", json_float(json, theta_key, theta));
+  c.rope.theta =
+      json_float(rope.holder("rope_theta"), "rope_theta", json_float(json, theta_key, theta));
   if (traits.lfm2_keys) c.rope.theta = json_float(json, "theta", c.rope.theta);
   c.rope.partial_rotary_factor = either("partial_rotary_factor", traits.partial_rotary_factor);
   const std::string type = rope_type(rope, traits);
@@ -173,32 +211,36 @@ void read_rope(const Json& json, const Json& rope, const char* theta_key, double
   }
 }
 
+// Model cards tell their readers to add yarn to the file, and nothing else: then the context is what
+// it stretches the original one to. A shorter one than the original is a model that was cut.
+void lengthen_context(ModelConfig& c) {
+  if (c.rope.type != RopeType::kYarn || c.rope.original_max_positions > c.max_positions) return;
+  const double stretched = c.rope.factor * c.rope.original_max_positions;
+  if (stretched > static_cast<double>(ConfigLimits::kPositions))
+    fail(Code::kFormat, "yarn by ", c.rope.factor, " from ", c.rope.original_max_positions,
+         " positions gives ", stretched, "; at most ", ConfigLimits::kPositions, " are allowed");
+  c.max_positions = std::max(c.max_positions, static_cast<int32_t>(stretched));
+}
+
 // Layers with a window have a table of their own. v5 says so by type of layer; v4 has the
 // parameters of the others and, of these, the base alone.
 void read_two_ropes(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
-  static const Json& kNone = *new Json(Json::object());
   constexpr const char* kBase = "rope_local_base_freq";
-  const Json& rope = rope_object(json, traits);
-  const auto of = [&](const char* type) -> const Json& {
-    if (!json_has(rope, type)) return kNone;
-    if (!rope.at(type).is_object())
-      fail(Code::kFormat, "rope parameter ", quote(type), " is ", json_shown(rope.at(type)),
-           ", not an object");
-    return rope.at(type);
-  };
-  const Json& windowed = of("sliding_attention");
-  const Json& full = of("full_attention");
+  const Json& newer = object_of(json, "rope_parameters");
+  const Json& windowed = object_of(newer, "sliding_attention");
+  const Json& full = object_of(newer, "full_attention");
   const bool by_type = windowed.size() + full.size() > 0;
-  if (!by_type && json_has(json, "rope_parameters") && !rope.empty())
-    fail(Code::kFormat, "\"rope_parameters\" is ", json_shown(rope),
+  if (!by_type && !newer.empty())
+    fail(Code::kFormat, "\"rope_parameters\" is ", json_shown(newer),
          "; this architecture has them by type of layer, \"full_attention\" and ",
          "\"sliding_attention\"");
   const bool local = traits.window.rope_theta > 0;
-  read_rope(json, windowed, local ? kBase : "rope_theta",
+  read_rope(json, RopeParameters(windowed), local ? kBase : "rope_theta",
             local ? traits.window.rope_theta : traits.rope_theta, traits, c);
   c.window_rope = c.rope;
   c.rope = {};
-  read_rope(json, by_type ? full : rope, "rope_theta", traits.rope_theta, traits, c);
+  read_rope(json, agreeing(object_of(json, "rope_scaling"), full, traits), "rope_theta",
+            traits.rope_theta, traits, c);
   if (c.windows.empty()) c.window_rope.reset();
 }
 
@@ -269,6 +311,16 @@ void refuse_unsupported(const Json& json, const Architecture& architecture) {
   }
   if (json_bool(json, "is_encoder_decoder", false) || json_bool(json, "add_cross_attention", false))
     fail(Code::kUnsupportedModel, "encoder-decoder models are not supported");
+}
+
+// Their head has the tensors of one that labels whole texts, and reads each token.
+void refuse_token_labels(const Json& json) {
+  const auto list = json.find("architectures");
+  if (list == json.end() || !list->is_array()) return;
+  for (const Json& name : *list)
+    if (name.is_string() && name.get_ref<const std::string&>().ends_with("ForTokenClassification"))
+      fail(Code::kUnsupportedModel, "architecture ", json_shown(name),
+           ": models that label single tokens are not supported");
 }
 
 // One id or a list of them; null and -1 mean none.
@@ -388,6 +440,7 @@ ModelConfig config_from_json(const Json& whole) {
   c.architecture = architecture.name;
   const ConfigTraits& traits = architecture.config;
   const Json& json = text_config(whole, architecture);
+  refuse_token_labels(whole);
   refuse_unsupported(whole, architecture);
   if (&json != &whole) refuse_unsupported(json, architecture);
 
@@ -425,7 +478,8 @@ ModelConfig config_from_json(const Json& whole) {
       (json_bool(json, "attention_bias", traits.attention_biased) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
-  read_windows(json, architecture, c);
+  const bool has_windows = traits.window.layers != WindowLayers::kNone;
+  if (has_windows) read_windows(json, architecture, c);
   read_direction(json, architecture, c);
   c.feed_forward = architecture.feed_forward;
   if (c.feed_forward == FeedForward::kGated) c.activation = read_activation(json, architecture);
@@ -442,7 +496,9 @@ ModelConfig config_from_json(const Json& whole) {
   if (c.rotates && traits.window.own_rope && (!c.windows.empty() || has_ropes_by_type(json)))
     read_two_ropes(json, traits, c);
   else if (c.rotates)
-    read_rope(json, rope_object(json, traits), "rope_theta", traits.rope_theta, traits, c);
+    read_rope(json, rope_parameters(json, traits), "rope_theta", traits.rope_theta, traits, c);
+  lengthen_context(c);
+  if (!has_windows) read_windows(json, architecture, c);  // refuses those shorter than the context
   if (traits.unrotated_interval > 0) read_unrotated(json, traits, c);
   c.eos_ids =
       token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);

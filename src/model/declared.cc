@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "model/gguf_metadata.h"
 #include "model/json_file.h"
+#include "model/label_head.h"
 
 namespace prefix {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxModules = 64;
-constexpr size_t kMaxLabels = 1024;
 constexpr int64_t kMaxToken = INT32_MAX;
 
 void add_name(const std::string& name, Declared& declared) {
@@ -36,25 +36,36 @@ void require_object(const Json& json) {
   if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
 }
 
-// {"0": "no", "1": "yes"}: in the order of the numbers.
+// Whole and not negative; else a number that no label can have.
+int64_t label_number(const std::string& text) {
+  const bool whole = !text.empty() && text.size() <= 9 &&
+                     std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  return whole ? std::stoll(text) : kMaxLabels;
+}
+
+// {"0": "no", "1": "yes"}: in the order of the numbers. Those that have no name are called as
+// transformers calls them.
 std::vector<std::string> numbered(const Json& labels, const char* key) {
-  if (!labels.is_object() || labels.size() > kMaxLabels)
-    fail(Code::kFormat, "\"", key, "\" is ", json_shown(labels), ", not an object of at most ",
-         kMaxLabels, " labels");
-  std::vector<std::string> list(labels.size());
-  for (const auto& [number, label] : labels.items()) {
-    const bool whole = !number.empty() && number.size() <= 4 &&
-                       std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
-    const size_t index = whole ? std::stoul(number) : list.size();
-    if (index >= list.size() || !label.is_string())
-      fail(Code::kFormat, "\"", key, "\" has ", json_shown(label), " for ", quote(number),
-           "; it must have a text for each of 0 to ", list.size() - 1);
-    list[index] = label.get<std::string>();
+  if (!labels.is_object())
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(labels), ", not an object");
+  std::vector<std::string> list;
+  for (const auto& [text, label] : labels.items()) {
+    const int64_t number = label_number(text);
+    if (number >= kMaxLabels)
+      fail(Code::kFormat, "\"", key, "\" has a label for ", quote(text),
+           "; labels have the numbers 0 to ", kMaxLabels - 1);
+    if (label.is_null()) continue;
+    if (!label.is_string() && !label.is_number())
+      fail(Code::kFormat, "\"", key, "\" has ", json_shown(label), " for ", quote(text),
+           ", not a text or a number");
+    while (std::ssize(list) <= number) list.push_back(cat("LABEL_", list.size()));
+    list[static_cast<size_t>(number)] = label.is_string() ? label.get<std::string>() : label.dump();
   }
   return list;
 }
 
-// One name for what Sentence Transformers (a name, or a flag for each way) and GGUF (a number) say.
+// One name for what Sentence Transformers says: a name or a list of names, or a flag for each way, each
+// once; "mean" when it says nothing.
 std::string pooling_of(const Json& json) {
   static const std::map<std::string, std::string>& kNames =
       *new std::map<std::string, std::string>{{"cls", "first"},
@@ -64,17 +75,30 @@ std::string pooling_of(const Json& json) {
                                               {"lasttoken", "last"}};
   constexpr std::string_view kFlag = "pooling_mode_";
   std::vector<std::string> ways;
-  if (json_has(json, "pooling_mode") && json.at("pooling_mode").is_string())
-    ways.push_back(json.at("pooling_mode").get<std::string>());
-  for (const auto& [key, value] : json.items())
-    if (key.starts_with(kFlag) && value.is_boolean() && value.get<bool>())
-      ways.push_back(key.substr(kFlag.size()));
-  std::string text;
-  for (const std::string& way : ways) {
+  bool says = false;
+  const auto add = [&](const std::string& way) {
     const auto known = kNames.find(way);
-    if (!text.empty()) text += '+';
-    text += known == kNames.end() ? way : known->second;
+    const std::string& name = known == kNames.end() ? way : known->second;
+    if (std::ranges::find(ways, name) == ways.end()) ways.push_back(name);
+  };
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_null()) continue;
+    if (key == "pooling_mode") {
+      says = true;
+      for (const Json& one : value.is_array() ? value : Json::array({value})) {
+        if (!one.is_string())
+          fail(Code::kFormat, "\"pooling_mode\" is ", json_shown(value),
+               ", neither a text nor a list of texts");
+        add(one.get<std::string>());
+      }
+    } else if (key.starts_with(kFlag)) {
+      says = true;
+      if (value.is_boolean() && value.get<bool>()) add(key.substr(kFlag.size()));
+    }
   }
+  if (!says) return "mean";
+  std::string text;
+  for (const std::string& way : ways) text += (text.empty() ? "" : "+") + way;
   return text;
 }
 

@@ -59,6 +59,10 @@ void read_config(const Json& json, DenseFile& dense) {
   dense.bias = json_bool(json, "bias", true);
   dense.activation =
       activation_of(json_string(json, "activation_function", "torch.nn.modules.activation.Tanh"));
+  if (json_bool(json, "use_residual", false))
+    fail(Code::kUnsupportedModel,
+         "\"use_residual\" is true, which adds the layer's input to its "
+         "output; such layers are not supported");
   constexpr const char* kText = "sentence_embedding";
   for (const char* key : {"module_input_name", "module_output_name"}) {
     const std::string name = json_string(json, key, kText);

@@ -160,13 +160,14 @@ GgufValue read_list(Reader& in, const std::string& key) {
            " bytes or more; the file has ", in.left(), " bytes left");
   GgufList list{length, {}, {}};
   const bool whole = type != kString && type != kF32 && type != kF64;
-  if (type == kString && length <= GgufList::kKept)
+  const bool kept = length <= GgufList::most(key);
+  if (type == kString && kept)
     for (uint64_t i = 0; i < length; ++i)
       list.texts.push_back(in.string(GgufLimits::kStringBytes, "a string of a list"));
   else if (type == kString)
     for (uint64_t i = 0; i < length; ++i)
       in.skip_string(GgufLimits::kStringBytes, "a string of a list");
-  else if (whole && length <= GgufList::kKept)
+  else if (whole && kept)
     for (uint64_t i = 0; i < length; ++i) {
       const GgufValue value = read_scalar(in, type, key);
       const auto* flag = std::get_if<bool>(&value);

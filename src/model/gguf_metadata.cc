@@ -86,7 +86,7 @@ std::vector<std::string> GgufMetadata::texts(const std::string& key) const {
   const GgufValue& value = require(key);
   const auto* list = std::get_if<GgufList>(&value);
   if (!list || list->texts.size() != list->length)
-    wrong(key, value, cat("a list of at most ", GgufList::kKept, " texts").c_str());
+    wrong(key, value, cat("a list of at most ", GgufList::most(key), " texts").c_str());
   return list->texts;
 }
 

@@ -4,17 +4,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "model/label_head.h"
+
 namespace prefix {
 
 // A list in the metadata. Vocabularies are the text library's, so of most lists only the length is
-// kept; short ones of whole numbers or booleans say something for each layer, short ones of texts
-// name labels.
+// kept; short ones of whole numbers or booleans say something for each layer, those of texts name
+// labels.
 struct GgufList {
-  static constexpr uint64_t kKept = 1024;
+  // The longest list that is kept.
+  static uint64_t most(std::string_view key) {
+    return key.ends_with(".classifier.output_labels") ? kMaxLabels : 1024;
+  }
   uint64_t length = 0;
   std::vector<int64_t> values;  // these two are empty when they were not kept
   std::vector<std::string> texts;

@@ -7,7 +7,6 @@ namespace prefix {
 namespace {
 
 constexpr const char* kStems[] = {"score", "classifier", "cls.output"};
-constexpr int64_t kMaxLabels = 1 << 16;
 
 // The stem of the tensors' names; null: there is no head.
 const char* find_stem(const TensorSource& tensors) {

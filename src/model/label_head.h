@@ -16,6 +16,9 @@
 
 namespace prefix {
 
+// Of a head, and of what its files call them: a number that nothing else bounds.
+inline constexpr int64_t kMaxLabels = 1 << 20;
+
 struct LabelHead {
   int32_t labels = 0;         // 0: the model has none
   std::vector<float> weight;  // [labels, hidden]

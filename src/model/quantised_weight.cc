@@ -143,7 +143,6 @@ const QuantScheme* scheme_for(const QuantConfig& config, const Shape& shape, con
     if (s.is_float != is_float || (s.has_zeros && !has_zeros)) continue;
     if (codes.type == TensorType::kI32 && codes.shape[1] != quotient_up(shape[1] * s.bits, 32))
       continue;
-    if (codes.type == TensorType::kI8 && s.bits != 8) continue;
     if (as_matrix(scales.shape) == scales_shape(s, shape[0], shape[1])) return &s;
   }
   return nullptr;

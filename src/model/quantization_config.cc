@@ -1,6 +1,8 @@
 #include "model/quantization_config.h"
 
 #include <algorithm>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "base/json.h"
@@ -79,9 +81,23 @@ void read_group(int64_t group, QuantScheme& s) {
   if (group == 0) fail(Code::kFormat, "group_size is 0; it must be -1 or at least 1");
 }
 
-void read_block(const Json& sizes, const char* key, QuantScheme& s) {
+// "128x128", as older files of compressed-tensors have it.
+Json sides_of(const std::string& text) {
+  Json sides = Json::array();
+  std::istringstream in(text);
+  for (std::string side; std::getline(in, side, 'x');) {
+    const bool whole = !side.empty() && side.size() < 10 &&
+                       side.find_first_not_of("0123456789") == std::string::npos;
+    if (!whole) return text;
+    sides.push_back(std::stoll(side));
+  }
+  return sides;
+}
+
+void read_block(const Json& given, const char* key, QuantScheme& s) {
+  const Json sizes = given.is_string() ? sides_of(given.get<std::string>()) : given;
   if (!sizes.is_array() || sizes.size() != 2)
-    fail(Code::kFormat, "\"", key, "\" is ", json_shown(sizes), ", not [rows, columns]");
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(given), ", not [rows, columns]");
   s.scales = QuantScheme::Scales::kBlock;
   s.block_rows = json_int_value(sizes[0], key, 1, QuantLimits::kGroup);
   s.block_columns = json_int_value(sizes[1], key, 1, QuantLimits::kGroup);

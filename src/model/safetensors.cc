@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -149,7 +150,7 @@ void check_places(const std::string& file, std::vector<Placed>& placed, size_t d
          data_bytes, " bytes of data belong to no tensor");
 }
 
-// File name -> tensors it must hold.
+// File name -> tensors of the model that it must hold.
 using WeightMap = std::map<std::string, std::set<std::string>>;
 
 WeightMap read_index(const InputFile& file) {
@@ -170,6 +171,22 @@ WeightMap read_index(const InputFile& file) {
     fail(Code::kFormat, name, " names ", files.size(), " files; at most ", kMaxShards,
          " are allowed");
   return files;
+}
+
+// Left by tools that write the index anew: as in Transformers, the index says which tensors the
+// model has and where each is.
+void leave_unlisted(const InputFile& file, const std::set<std::string>& listed,
+                    TensorSource& shard) {
+  std::vector<Tensor> kept = shard.tensors();
+  const auto is_other = [&](const Tensor& t) { return !listed.contains(t.name); };
+  const auto first = std::ranges::find_if(kept, is_other);
+  if (first == kept.end()) return;
+  const std::string name = first->name;
+  const size_t left = std::erase_if(kept, is_other);
+  log_message(LogLevel::kWarning,
+              cat(file.name(), " has ", left, " tensors that the index does ",
+                  "not list for it, such as ", quote(name), ": they are not used"));
+  shard.replace(std::move(kept));
 }
 
 }  // namespace
@@ -207,10 +224,7 @@ void read_sharded_safetensors(const InputFolder& folder, const std::string& inde
     TensorSource shard;
     const std::shared_ptr<const InputFile> part = folder.open_listed(name, file->name());
     read_safetensors(part, shard);
-    for (const Tensor& t : shard.tensors())
-      if (!tensors.count(t.name))
-        fail(Code::kFormat, part->name(), ": tensor ", quote(t.name),
-             " is not listed for this file in ", file->name());
+    leave_unlisted(*part, tensors, shard);
     for (const std::string& t : tensors)
       if (!shard.find(t))
         fail(Code::kFormat, file->name(), ": tensor ", quote(t), " is not in ", quote(name));

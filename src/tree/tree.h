@@ -277,8 +277,9 @@ class Tree {
   bool state_is_kept(NodeId id) const { return states_.at(id).keep; }
   bool has_state(NodeId id) const { return !states_.empty() && states_.contains(id); }
   const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
-  // The deepest node on the path to `id` that owns a state and ends at or before `length`.
-  NodeId state_at(NodeId id, int32_t length) const;
+  // The deepest node on the path to `id` that owns a state and ends at or before `length`; `kept`: one
+  // that stays when the sequences have gone on which use it.
+  NodeId state_at(NodeId id, int32_t length, bool kept = false) const;
   // The node of a whole text that owns its state; kNoNode when there is none.
   NodeId state_of(NodeId root, std::span<const int32_t> tokens) const;
   // A pinned state is not evicted. unpin: frees it when nothing keeps it.

@@ -138,10 +138,11 @@ NodeId Tree::state_of(NodeId root, std::span<const int32_t> tokens) const {
              : kNoNode;
 }
 
-NodeId Tree::state_at(NodeId id, int32_t length) const {
+NodeId Tree::state_at(NodeId id, int32_t length, bool kept) const {
   if (states_.empty()) return kNoNode;
   for (; id != kNoNode; id = nodes_[id].parent)
-    if (nodes_[id].end() <= length && states_.contains(id)) return id;
+    if (nodes_[id].end() <= length && states_.contains(id) && (!kept || state_is_kept(id)))
+      return id;
   return kNoNode;
 }
 

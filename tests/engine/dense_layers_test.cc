@@ -137,6 +137,8 @@ TEST_F(Dense, WhatDoesNotFitIsNamed) {
   refused(Code::kFormat, {"3_Dense_150", "linear.bias"});
   config(layers_[0], {{"activation_function", "torch.nn.modules.activation.GELU"}});
   refused(Code::kUnsupportedModel, {"GELU", "Identity, Tanh, ReLU"});
+  config(layers_[0], {{"use_residual", true}});
+  refused(Code::kUnsupportedModel, {"2_Dense", "use_residual"});
   config(layers_[0], {{"module_input_name", "token_embeddings"}});
   refused(Code::kUnsupportedModel, {"module_input_name", "token_embeddings"});
   std::filesystem::rename(folder + "/2_Dense/model.safetensors",

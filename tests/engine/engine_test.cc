@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/resources.h"
+#include "base/threads.h"
 #include "engine/memory_estimate.h"
 #include "support/manual_clock.h"
 #include "support/temp_folder.h"
@@ -390,6 +391,29 @@ TEST(Engine, ImpatientShutdownEndsAPatientOne) {
   patient.join();
   EXPECT_TRUE(job->wait(0));
   EXPECT_EQ(engine->state(), EngineState::kClosed);
+}
+
+// The step waits for threads that the test has, and goes on when the engine is being closed.
+TEST(Engine, ShutdownGivesUpTheStepThatRuns) {
+  const auto pool = std::make_shared<Threads>(1);
+  Options options = testing_support::make_options({});
+  options.exchange_pool(pool);
+  const auto engine = Engine::create(tiny_checkpoint().path(), options, nullptr);
+  std::shared_ptr<Job> job;
+  std::thread closing;
+  {
+    const Threads::Turn turn(*pool);
+    job = engine->submit({logits(counting(100))});
+    while (pool->waiting() == 0) std::this_thread::yield();
+    closing = std::thread([&] { engine->shutdown(0); });
+    while (engine->state() == EngineState::kReady) std::this_thread::yield();
+  }
+  closing.join();
+  EXPECT_TRUE(job->wait(0));
+  EXPECT_EQ(job->result(0).status, Code::kCancelled);
+  EXPECT_EQ(job->result(0).finish, Finish::kCancelled);
+  EXPECT_EQ(engine->stats().steps, 0) << "all layers ran";
+  EXPECT_EQ(engine->stats().requests_failed, 1);
 }
 
 // Its own thread would wait for itself.

@@ -7,7 +7,9 @@
 #include <iostream>
 #include <thread>
 
+#include "base/threads.h"
 #include "snapshot_support.h"
+#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
@@ -108,6 +110,31 @@ TEST(SnapshotConcurrency, AnEngineThatIsClosedMeanwhile) {
     ASSERT_EQ(next->load_snapshot(path).tokens, tokens) << "the last one that was complete";
     until_closed(*next, random, [&] { next->load_snapshot(path); });
   }
+}
+
+// The first snapshot reads all weights, here by threads that the test has.
+TEST(SnapshotConcurrency, TheEngineAnswersAndClosesWhileItsWeightsAreRead) {
+  const TempFolder folder;
+  const auto pool = std::make_shared<Threads>(1);
+  Options options = make_options({});
+  options.exchange_pool(pool);
+  const auto engine = Engine::create(tiny_checkpoint().path(), options, nullptr);
+  std::thread save, close;
+  {
+    const Threads::Turn turn(*pool);
+    save = std::thread([&] {
+      expect_error(Code::kMisuse, {"is shut down"},
+                   [&] { engine->save_snapshot(folder / "snapshot", {}); });
+    });
+    while (pool->waiting() == 0) std::this_thread::yield();
+    EXPECT_EQ(engine->state(), EngineState::kReady);
+    close = std::thread([&] { engine->shutdown(0); });
+    while (engine->state() == EngineState::kReady) std::this_thread::yield();
+    EXPECT_EQ(engine->state(), EngineState::kDraining) << "the weights are in use";
+  }
+  save.join();
+  close.join();
+  EXPECT_EQ(engine->state(), EngineState::kClosed);
 }
 
 }  // namespace

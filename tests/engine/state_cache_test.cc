@@ -369,6 +369,57 @@ TEST_P(StateCache, NobodyTakesTheStateOfASequenceInFront) {
   }
 }
 
+// Who has all rows may take the state of who gets none, though that one came first.
+TEST_P(StateCache, AHigherPriorityGetsOnWithoutMemory) {
+  for (int64_t pages = state_pages() + 9; pages < 2 * state_pages() + 14; ++pages) {
+    const auto e = open({{"cache_bytes", std::to_string(pages * page_bytes())}, {"rows", "8"}});
+    const auto low = e->submit({logits_of(text(60))});
+    low->next_event(-1);
+    RequestSpec spec = logits_of(text(240));
+    spec.priority = 1;
+    const auto high = e->submit({spec});
+    EXPECT_TRUE(high->wait(120000)) << pages;
+    EXPECT_TRUE(low->wait(120000)) << pages;
+  }
+}
+
+// A pin of a prompt that runs: the memory that is set aside for the states of all does not become the
+// lease's.
+TEST_P(StateCache, APinOfARunningPromptHoldsNobodyUp) {
+  for (int64_t pages = state_pages() + 9; pages < 2 * state_pages() + 14; ++pages) {
+    const auto e = open({{"cache_bytes", std::to_string(pages * page_bytes())}, {"rows", "4"}});
+    const Tokens first = text(90), second = text(90);
+    const auto a = e->submit({logits_of(first)}), b = e->submit({logits_of(second)});
+    bool pinned = false;
+    while (!pinned && !(a->done() && b->done()))
+      for (const Tokens& tokens : {first, second}) {
+        try {
+          e->cache_pin(0, tokens.data(), tokens.size(), 0);
+          pinned = true;
+        } catch (const Error&) {  // not yet
+        }
+      }
+    EXPECT_TRUE(a->wait(120000)) << pages;
+    EXPECT_TRUE(b->wait(120000)) << pages;
+  }
+}
+
+// The state that a warm request computes comes from elsewhere meanwhile.
+TEST_P(StateCache, AWarmRequestIsDoneWhenItsStateIsLoaded) {
+  const Tokens prompt = text(64);
+  const auto other = open({});
+  run(*other, warm(prompt));
+  other->save_snapshot(path, {});
+  for (int i = 0; i < 5; ++i) {
+    const auto e = open({{"rows", "1"}});
+    run(*e, logits_of(joined(prompt, text(5))));
+    const auto job = e->submit({warm(prompt)});
+    job->next_event(-1);
+    e->load_snapshot(path);
+    EXPECT_TRUE(job->wait(120000));
+  }
+}
+
 // Two questions about a document show where questions part: those about the next one find a state.
 TEST_P(StateCache, StatesArePlacedWhereLaterRequestsArePart) {
   for (const auto& [states, policy, expected] :

@@ -2,8 +2,12 @@
 // folder. Run under TSan this shows that the locking is right.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <filesystem>
+#include <future>
 #include <thread>
 
+#include "base/log.h"
 #include "tier_support.h"
 
 namespace prefix {
@@ -85,6 +89,39 @@ TEST_F(TierConcurrency, AnEngineClosesWhileRequestsWaitForPages) {
     check(*job, chosen);
     ASSERT_FALSE(HasFatalFailure()) << "round " << round;
   }
+}
+
+// No look into the folder succeeds, of which a thread of the tier tells.
+TEST(TierLog, ACallbackMayAskTheEngineThatWaitsForItsTiers) {
+  const TempFolder folder;
+  for (const char digit : std::string_view("0123456789abcdef"))
+    std::filesystem::create_symlink(std::string{digit}, folder / std::string{digit});
+  struct Asker {
+    std::shared_ptr<Engine> engine;
+    std::promise<std::shared_ptr<Job>> job;
+    std::atomic<bool> called{false};
+    EngineState state{};
+    size_t tiers = 0;
+  } asker;
+  asker.engine = open_over(folder.path());
+  set_log_callback(
+      [](int32_t, const char*, void* user) {
+        auto& a = *static_cast<Asker*>(user);
+        if (a.called.exchange(true)) return;
+        a.job.get_future().get()->wait(-1);  // it ends when the engine is being closed
+        a.state = a.engine->state();
+        a.tiers = a.engine->tiers().size();
+      },
+      &asker);
+  const auto job = asker.engine->submit({logits_of(std::vector<int32_t>(100, 1))});
+  asker.job.set_value(job);
+  while (!asker.called) std::this_thread::yield();
+  asker.engine->shutdown(0);
+  set_log_callback(nullptr, nullptr);
+  EXPECT_EQ(job->result(0).status, Code::kCancelled);
+  EXPECT_EQ(asker.state, EngineState::kDraining);
+  EXPECT_EQ(asker.tiers, 1U);
+  EXPECT_EQ(asker.engine->state(), EngineState::kClosed);
 }
 
 // Time is up before the tier has answered: whatever comes late goes nowhere.

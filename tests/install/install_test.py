@@ -97,6 +97,12 @@ class Installed(unittest.TestCase):
         self.ok("cc", "-std=c11", "-Werror", "-static", HERE / "core.c", "-o", self.folder / "core", *flags)
         self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "core"))
 
+        # Nothing but what the header declares can meet a program's own names.
+        symbols = [line.split() for line in self.ok("nm", "-g", "--defined-only", TREE / "lib" / "libprefix.a").splitlines()]
+        names = [symbol[2] for symbol in symbols if len(symbol) == 3]
+        self.assertEqual([name for name in names if not name.startswith("prefix_")], [])
+        self.assertIn("prefix_engine_create", names)
+
         # All of the library is in it, also what nothing refers to by name.
         self.ok("cc", "-std=c11", "-static", ROOT / "samples/c/score.c", "-o", self.folder / "score", *flags)
         self.ok(BUILD / "bin" / "prefix-random-checkpoint", "tiny", self.folder / "tiny")
@@ -129,14 +135,16 @@ class Installed(unittest.TestCase):
 
     def test_make_install_heeds_destdir(self):
         # The build is there: only the words of the target are tried.
-        recipe = run("make", "-n", "-C", ROOT, "install", f"PREFIX={self.folder}/usr", f"DESTDIR={self.folder}/stage").stdout
+        prefix, stage = self.folder / "my usr", self.folder / "my stage"
+        recipe = run("make", "-n", "-C", ROOT, "install", f"PREFIX={prefix}", f"DESTDIR={stage}").stdout
         lines = recipe.splitlines()
         command = next(line for line in lines if line.startswith("cmake --install build"))
-        self.assertIn(f'--prefix "{self.folder}/usr"', command)
-        self.ok("cmake", "--install", BUILD, "--prefix", self.folder / "usr",
-                env={**os.environ, "DESTDIR": str(self.folder / "stage")})
-        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["stage"])
-        staged = self.folder / "stage" / self.folder.relative_to("/") / "usr"
+        words = command.split(" >build/install.log")[0]  # the shell takes them apart
+        self.assertEqual(self.ok("sh", "-c", f"printf '%s\\n' {words}").splitlines(), ["cmake", "--install", "build", "--prefix", str(prefix)])
+        self.assertIn(f"Installed into {stage}{prefix}; ", self.ok("sh", "-c", next(line for line in lines if line.startswith("echo"))))
+        self.ok("cmake", "--install", BUILD, "--prefix", prefix, env={**os.environ, "DESTDIR": str(stage)})
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["my stage"])
+        staged = stage / prefix.relative_to("/")
         self.assertTrue((staged / "lib" / "libprefix.so").exists())
 
     def test_plugins_that_were_not_built_are_left_out(self):

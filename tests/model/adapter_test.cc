@@ -88,6 +88,8 @@ TEST(AdapterConfig, WhatIsNotPlainLoraIsRefusedByName) {
       R"("use_dora": false, "modules_to_save": null, "loftq_config": {}, "peft_version": "0.18",
                     "megatron_core": "megatron.core", "qalora_group_size": 16, "lora_dropout": 0.1,
                     "init_lora_weights": "gaussian", "layers_to_transform": [0], "something_new": null)"));
+  // It trains A alone, beside weights that stay as they are.
+  config_of(with(R"("init_lora_weights": "mica")"));
 }
 
 // A model of two layers, hidden 64, and an adapter whose tensors one of the tests spoils.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config_support.h"
+#include "engine/memory_estimate.h"
 #include "model/architecture.h"
 #include "model/layer.h"
 
@@ -185,6 +186,43 @@ TEST(Yarn, ChecksItsParameters) {
   expect_bad(flat, {"rope theta is 1", "yarn"});
 }
 
+// As model cards say: yarn is added to a file that says nothing else of a longer context.
+TEST(Yarn, AddedByHandLengthensTheContext) {
+  const auto positions = [](double factor, int32_t original, const char* type = "llama") {
+    const Json rope = {
+        {"type", "yarn"}, {"factor", factor}, {"original_max_position_embeddings", original}};
+    return config_from_json(deep(type, {{"rope_scaling", rope}})).max_positions;
+  };
+  EXPECT_EQ(positions(4, 512), 2048);
+  EXPECT_EQ(positions(2.5, 512), 1280);
+  EXPECT_EQ(positions(4, 400), 1600);  // Qwen3: 40960 in the file, of them 32768 for yarn
+  EXPECT_EQ(positions(4, 128), 512);   // as published
+  EXPECT_EQ(positions(2, 128), 512);
+  EXPECT_EQ(positions(4, 513), 512);  // cut from a larger model
+  EXPECT_EQ(config_from_json(of("gpt_oss", {{"num_local_experts", 4}})).max_positions, 512);
+  expect_bad(deep("llama", {{"rope_scaling", {{"type", "yarn"}, {"factor", 1e6}}}}),
+             {"1e+06", "512 positions", "16777216"});
+  // A window as long as the context before is shorter than it now.
+  const Json windowed = deep("llama", {{"sliding_window", 512}});
+  EXPECT_NO_THROW(config_from_json(windowed));
+  expect_bad(with({{"rope_scaling", {{"type", "yarn"}, {"factor", 4}}}}, windowed),
+             {"sliding_window is 512", "2048", "\"llama\""}, Code::kUnsupportedModel);
+}
+
+// Option max_positions makes the context shorter; no table is made for what is beyond it.
+TEST(Context, OfAnOptionIsAtMostThatOfTheModel) {
+  const ModelConfig c = config_from_json(deep("llama"));
+  const auto length = [&](const char* positions) {
+    Options options;
+    options.set("max_positions", positions);
+    return context_length(options, c);
+  };
+  EXPECT_EQ(length("0"), 512);
+  EXPECT_EQ(length("1"), 1);
+  EXPECT_EQ(length("512"), 512);
+  expect_error(Code::kOutOfRange, {"max_positions is 513", "512 tokens"}, [&] { length("513"); });
+}
+
 TEST(Yarn, IsReadFromGguf) {
   const auto file = [] {
     GgufWriter w = deep_gguf("llama");
@@ -200,6 +238,14 @@ TEST(Yarn, IsReadFromGguf) {
       config_of(file().number("llama.rope.scaling.attn_factor", 0.5f)).rope.attention_factor,
       0.5 * (0.1 * std::log(4.0) + 1));
   EXPECT_EQ(config_of(file().number("llama.rope.scaling.yarn_beta_fast", 8)).rope.beta_fast, 8);
+  // llama.cpp does not use what converters copy from config.json.
+  for (const float same : {1.0f, 1.1386294f})
+    EXPECT_DOUBLE_EQ(
+        config_of(file().number("llama.rope.scaling.yarn_attn_factor", same)).rope.attention_factor,
+        0.1 * std::log(4.0) + 1);
+  expect_error(Code::kUnsupportedModel,
+               {"rope.scaling.yarn_attn_factor", "is 1.25", "1 and 1.13863", "by 4"},
+               [&] { config_of(file().number("llama.rope.scaling.yarn_attn_factor", 1.25f)); });
   const auto refused = [&](const char* key, float value, Code code) {
     expect_error(code, {key},
                  [&] { config_of(file().number(std::string("llama.") + key, value)); });

@@ -122,6 +122,9 @@ TEST(ConfigJson, RefusesWhatItCannotRun) {
   expect_unsupported(with({{"quantization_config", {{"quant_method", "hqq"}}}}), {"\"hqq\""});
   expect_bad(with({{"quantization_config", "x"}}), {"quantization_config"});
   expect_unsupported(with({{"is_encoder_decoder", true}}), {"encoder-decoder"});
+  expect_unsupported(with({{"architectures", {"LlamaForTokenClassification"}}}),
+                     {"\"LlamaForTokenClassification\"", "label single tokens"});
+  EXPECT_NO_THROW(config_from_json(with({{"architectures", {"LlamaForSequenceClassification"}}})));
   EXPECT_NO_THROW(
       config_from_json(with({{"quantization_config", nullptr}, {"hidden_act", "silu"}})));
 }
@@ -188,9 +191,45 @@ TEST(ConfigJsonRope, ReadsBothSpellings) {
             RopeType::kLinear);
 }
 
+// Tools of either version write their own spelling and leave the other one.
+TEST(ConfigJsonRope, TakesBothSpellingsThatAgree) {
+  const auto read = [](const Json& older, const Json& newer, const Json& json = llama()) {
+    return config_from_json(with({{"rope_scaling", older}, {"rope_parameters", newer}}, json)).rope;
+  };
+  Json parameters = kLlama3, older = kLlama3;
+  parameters["rope_theta"] = 5e5;
+  older["type"] = older["rope_type"];
+  older.erase("rope_type");
+  older["factor"] = 8;
+  for (const Json& scaling : {kLlama3, older, parameters, Json(nullptr), Json::object()}) {
+    const RopeConfig rope = read(scaling, parameters);
+    EXPECT_EQ(rope.type, RopeType::kLlama3);
+    EXPECT_EQ(rope.theta, 5e5);
+    EXPECT_EQ(rope.factor, 8);
+  }
+  // What one of them leaves out is taken from the other.
+  const RopeConfig joined = read({{"type", "linear"}, {"factor", 2}}, {{"rope_theta", 5e5}});
+  EXPECT_EQ(joined.type, RopeType::kLinear);
+  EXPECT_EQ(joined.factor, 2);
+  EXPECT_EQ(joined.theta, 5e5);
+  const Json factors = std::vector<double>(8, 1.0);
+  const Json lengths = {{"short_factor", factors}, {"long_factor", factors}};
+  EXPECT_EQ(read(with({{"type", "su"}}, lengths), with({{"rope_type", "longrope"}}, lengths),
+                 of("phi3", {{"original_max_position_embeddings", 128}}))
+                .type,
+            RopeType::kLongrope);
+  expect_unsupported(with({{"rope_scaling", {{"full_attention", {{"rope_type", "default"}}}}},
+                           {"rope_parameters", {{"rope_theta", 5e5}}}}),
+                     {"per layer type", "full_attention"});
+}
+
 TEST(ConfigJsonRope, RefusesContradictions) {
   expect_bad(with({{"rope_scaling", kLlama3}, {"rope_parameters", {{"rope_type", "default"}}}}),
-             {"rope_scaling", "rope_parameters", "differ"});
+             {"rope_scaling", "rope_parameters", "differ", "rope_type is \"llama3\" in one",
+              "\"default\" in the other"});
+  expect_bad(with({{"rope_scaling", {{"type", "linear"}, {"factor", 2}}},
+                   {"rope_parameters", {{"rope_type", "linear"}, {"factor", 4.5}}}}),
+             {"differ", "factor is 2 in one", "4.5 in the other"});
   expect_bad(with({{"rope_scaling", {{"rope_type", "linear"}, {"type", "llama3"}}}}),
              {"\"linear\"", "\"llama3\""});
   expect_bad(with({{"rope_scaling", {{"factor", 2}}}}), {"factor", "no rope_type"});

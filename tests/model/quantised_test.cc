@@ -379,6 +379,15 @@ TEST(QuantisedBlocks, AreThereForExactScales) {
   }
 }
 
+// int-quantized stores a code of any number of bits in a byte of its own, as for W4A8.
+TEST(QuantisedParts, CodesOfFourBitsMayHaveBytes) {
+  Json fixture = fixture_of("ct-w8a8");
+  const std::vector<float> eight = values_of(assembled(fixture).tensors().front());
+  for (Json& group : fixture["config"]["config_groups"]) group["weights"]["num_bits"] = 4;
+  EXPECT_EQ(values_of(assembled(fixture).tensors().front()), eight);
+  EXPECT_EQ(assembled(fixture).tensors().front().computed->blocks(), TensorType::kQ8_0);
+}
+
 // Version 1 of GPTQ: one is added to a word, so what was borrowed from the next zero point is back.
 TEST(QuantisedParts, AddsOneToAWholeWordOfZeros) {
   Json fixture = fixture_of("gptq4");

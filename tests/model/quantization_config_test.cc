@@ -137,6 +137,13 @@ TEST(QuantizationConfig, ReadsCompressedTensors) {
   expect_unsupported(compressed(nullptr), {"weights"});
   expect_bad(compressed(kInt4, {{"config_groups", Json::object()}}), {"config_groups"});
   expect_bad(compressed(with(kInt4, {{"strategy", "block"}})), {"block_structure"});
+  const QuantConfig old =
+      read(compressed(with(kInt4, {{"strategy", "block"}, {"block_structure", "128x64"}})));
+  EXPECT_EQ(std::pair(old.schemes[0].block_rows, old.schemes[0].block_columns),
+            (std::pair<int64_t, int64_t>(128, 64)));
+  for (const char* sides : {"128", "128x", "x128", "128x-1", "1x2x3", "128 x 128", "12x0"})
+    expect_bad(compressed(with(kInt4, {{"strategy", "block"}, {"block_structure", sides}})),
+               {"block_structure"});
   expect_bad(compressed(with(kInt4, {{"group_size", 0}})), {"group_size is 0"});
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/log.h"
 #include "model/safetensors_writer.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
@@ -288,12 +289,28 @@ TEST_F(ShardsTest, WantsEveryTensorExactlyOnce) {
   expect_bad_map(R"({"a":"1.safetensors","b":"1.safetensors"})",
                  {"tensor \"b\"", "not in", "1.safetensors"});
   expect_bad_map(R"({"b":"2.safetensors","c":"2.safetensors"})", {"tensor \"c\"", "not in"});
-  folder_.write("3.safetensors", safetensors_file("{" + entry("a", "F32", "[1]", "[0,4]") + "," +
-                                                      entry("c", "F32", "[1]", "[4,8]") + "}",
-                                                  8));
-  expect_bad_map(R"({"a":"1.safetensors","c":"3.safetensors"})",
-                 {"tensor \"a\"", "not listed for this file"});
   expect_bad_map(R"({"a":"absent.safetensors"})", {"absent.safetensors"}, Code::kNotFound);
+}
+
+// As in Transformers: the index says what the model has, and where.
+TEST_F(ShardsTest, LeavesWhatTheIndexDoesNotList) {
+  folder_.write("3.safetensors", safetensors_file("{" + entry("a", "F16", "[2]", "[0,4]") + "," +
+                                                      entry("c", "F32", "[1]", "[4,8]") + "," +
+                                                      entry("d", "F32", "[1]", "[8,12]") + "}",
+                                                  12));
+  LogLevel level = LogLevel::kOff;
+  std::string text;
+  while (next_log(SIZE_MAX, &level, &text)) {
+  }
+  const TensorSource source =
+      read_index(R"({"a":"1.safetensors","b":"2.safetensors","c":"3.safetensors"})");
+  EXPECT_EQ(source.names(), (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(source.find("a")->type, TensorType::kF32);
+  ASSERT_TRUE(next_log(SIZE_MAX, &level, &text));
+  EXPECT_EQ(level, LogLevel::kWarning);
+  for (const char* part : {"3.safetensors", "2 tensors", "\"a\"", "not used"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_FALSE(next_log(SIZE_MAX, &level, &text)) << text;
 }
 
 TEST_F(ShardsTest, ChecksTheIndex) {

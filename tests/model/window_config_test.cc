@@ -1,6 +1,7 @@
 // Sliding windows in config.json and GGUF metadata.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -197,6 +198,25 @@ TEST(WindowConfig, ReadsTheRotationOfLayersWithAWindow) {
                      {"per layer type", "full_attention"});
 }
 
+// What Transformers wrote before goes for layers without a window.
+TEST(WindowConfig, BothSpellingsOfTheRotationMustAgree) {
+  const Json base = with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, headed("olmo3"));
+  const auto read = [&](double factor) {
+    const Json full = {{"rope_type", "linear"}, {"factor", 8}, {"rope_theta", 5e5}};
+    const Json windowed = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+    return with({{"rope_scaling", {{"type", "linear"}, {"factor", factor}}},
+                 {"rope_parameters", {{"full_attention", full}, {"sliding_attention", windowed}}}},
+                base);
+  };
+  const ModelConfig c = config_from_json(read(8));
+  EXPECT_EQ(c.rope.type, RopeType::kLinear);
+  EXPECT_EQ(c.rope.theta, 5e5);
+  ASSERT_TRUE(c.window_rope);
+  EXPECT_EQ(c.window_rope->type, RopeType::kDefault);
+  EXPECT_EQ(c.window_rope->theta, 1e4);
+  expect_bad(read(4), {"rope_scaling", "rope_parameters", "differ", "factor is 4.0", "8 in the"});
+}
+
 // Two layers and a window.
 GgufWriter window_gguf(const std::string& architecture) {
   GgufWriter w;
@@ -239,6 +259,13 @@ TEST(WindowConfig, OlmoWithWindowsIsTheThird) {
   EXPECT_EQ(c.window(1), 0);
   ASSERT_TRUE(c.window_rope);
   EXPECT_EQ(c.window_rope->theta, 5e5);
+  // As converted: attention_factor of config.json, which is what yarn by 8 has anyway.
+  GgufWriter w = window_gguf("olmo2");
+  w.integer("olmo2.attention.sliding_window_pattern", 4);
+  w.string("olmo2.rope.scaling.type", "yarn").number("olmo2.rope.scaling.factor", 8);
+  w.integer("olmo2.rope.scaling.original_context_length", 64);
+  w.number("olmo2.rope.scaling.yarn_attn_factor", 1.2079441541679836f);
+  EXPECT_DOUBLE_EQ(config_of(w).rope.attention_factor, 0.1 * std::log(8.0) + 1);
 }
 
 }  // namespace

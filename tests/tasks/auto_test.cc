@@ -232,6 +232,38 @@ TEST(Auto, WhatTheFilesCallForAndIsNotRunIsRefused) {
             "option recipe names it");
 }
 
+// No recipe that nobody named stands in for a pooling or a module that is not run.
+TEST(Auto, NoRecipeIsGuessedAgainstTheFiles) {
+  const TempFolder folder;
+  const Tokenizer tokenizer = words_tokenizer();
+  const auto refused = [&](const std::string& name, const std::string& pooling,
+                           std::initializer_list<const char*> kinds,
+                           std::initializer_list<std::string_view> parts) {
+    SCOPED_TRACE(name);
+    auto files = embedder("pooling_mode_mean_tokens");
+    Json list = Json::array({{{"idx", 0}, {"path", ""}, {"type", "Transformer"}}});
+    for (const char* kind : kinds)
+      list.push_back({{"idx", list.size()}, {"path", "1_Pooling"}, {"type", kind}});
+    files["modules.json"] = list.dump();
+    files["1_Pooling/config.json"] =
+        Json{{"embedding_dimension", 128}, {"pooling_mode", pooling}}.dump();
+    const Engine engine = engine_at(directory(folder, name, files));
+    prefix_task* task = nullptr;
+    expect(
+        PREFIX_ERR_UNSUPPORTED_MODEL,
+        [&](prefix_error* e) { return try_create(engine, tokenizer, "embed", "", &task, e); },
+        parts);
+    EXPECT_EQ(chosen(engine, "embed", {{"recipe", "last-token"}}).at("recipe"), "last-token");
+  };
+  refused("weighted", "weightedmean", {"Pooling"},
+          {"last-token", "\"weighted\"", "\"weightedmean\"", "last, mean and first are run"});
+  refused("splade", "mean", {"SpladePooling"}, {"last-token", "SpladePooling", "not run"});
+  refused("a/my-qwen3-embedding-ft", "lasttoken", {"CNN", "Pooling"},
+          {"qwen3-embedding", "CNN", "not run"});
+  refused("b/my-qwen3-embedding-ft", "mean", {"Pooling"},
+          {"qwen3-embedding", "pooling \"mean\"", "that of the recipe is last"});
+}
+
 TEST(Auto, UnknownModelsGetTheDefaultAndAWarningOnce) {
   const TempFolder folder;
   const Engine engine = engine_at(directory(folder, "never-heard-of", words_files()));

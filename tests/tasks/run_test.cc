@@ -392,6 +392,25 @@ TEST(Release, ATaskKeepsWhatItNeeds) {
   EXPECT_EQ(statuses(task), std::vector<int32_t>(10, PREFIX_OK));
 }
 
+// However a task ends: the thread of tasks keeps no engine of one that was waited for.
+TEST(Release, TheEngineIsGoneAfterAWait) {
+  const Tokenizer tokenizer = words_tokenizer();
+  for (int round = 0; round < 60; ++round) {
+    Engine engine = words_engine({{"cache_bytes", "2M"}, {"threads", "1"}});
+    {
+      const bool late = round % 3 == 1;
+      const Task task = rerank(engine, tokenizer, {"Trees?"}, {"a", "b\xff"},
+                               late ? Json{{"deadline_ms", 1}} : Json());
+      submit(task);
+      if (round % 3 == 2) cancel(task);
+      wait(task);
+    }
+    prefix_engine* const handle = engine.give_up();
+    prefix_engine_release(handle);
+    ASSERT_EQ(prefix_engine_retain(handle, nullptr), PREFIX_ERR_MISUSE) << "round " << round;
+  }
+}
+
 TEST(EngineGone, ShutDownInTheMiddle) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();

@@ -375,6 +375,26 @@ TEST(Notice, OfTheEndBeforeAndAfter) {
   EXPECT_EQ(take(0), -1);
 }
 
+// Also of what no longer can begin.
+TEST(Notice, OfATaskThatIsNeverSubmitted) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const auto queue = prefix_abi::make_queue();
+  const auto take = [&] {
+    int64_t tag = -1;
+    return prefix_queue_next(queue, 0, &tag, nullptr) == PREFIX_OK ? tag : -1;
+  };
+  {
+    const Task task = rerank(engine, tokenizer, {"Trees?"}, {"a", "b"});
+    for (const int64_t tag : {7, 8})
+      expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_notify(task, queue, tag, e); });
+    expect(PREFIX_OK,
+           [&](prefix_error* e) { return prefix_task_notify_events(task, queue, 9, e); });
+    EXPECT_EQ(take(), -1);
+  }
+  for (const int64_t tag : {7, 8, 9, -1}) EXPECT_EQ(take(), tag);
+}
+
 // A hundred tasks that stream into one queue: no tag is missed, and there is one thread for them.
 TEST(Notice, OfEventsOfManyTasks) {
   const auto threads = [] {

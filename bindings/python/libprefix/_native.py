@@ -34,11 +34,15 @@ def _open(name: str) -> Any:
     raise ImportError(f"{name} was not found: " + "; ".join(tried))
 
 
+def _check(name: str, found: int, needed: int) -> None:
+    if found < needed:
+        raise ImportError(f"{name} has interface {found}; this package needs {needed}")
+
+
 core = _open("libprefix.so.1")
-_found = core.prefix_abi_version()
-if _found < _declarations.ABI_VERSION:
-    raise ImportError(f"libprefix.so.1 has interface {_found}; this package needs {_declarations.ABI_VERSION}")
+_check("libprefix.so.1", core.prefix_abi_version(), _declarations.ABI_VERSION)
 text = _open("libprefix_text.so.1")
+_check("libprefix_text.so.1", text.prefix_text_abi_version(), _declarations.TEXT_ABI_VERSION)
 
 
 def failure(error: Any) -> PrefixError:

@@ -106,7 +106,7 @@ fn pkg_config() -> Result<Found, String> {
         .output()
         .map_err(|why| format!("{}: {why}", Path::new(&program).display()))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().replace('\n', " ");
-    let folder = text(&output.stdout);
+    let folder = unescaped(&text(&output.stdout));
     if !output.status.success() || folder.is_empty() {
         return Err(text(&output.stderr));
     }
@@ -114,6 +114,19 @@ fn pkg_config() -> Result<Found, String> {
         folder: folder.into(),
         how: "from pkg-config".into(),
     })
+}
+
+/// pkg-config answers for a shell: with a backslash before each space of a folder.
+fn unescaped(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut plain = String::new();
+    while let Some(character) = characters.next() {
+        plain.extend(match character {
+            '\\' => characters.next(),
+            other => Some(other),
+        });
+    }
+    plain
 }
 
 /// Runs cmake on the source tree.

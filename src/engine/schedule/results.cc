@@ -23,10 +23,10 @@ ptrdiff_t place_of(const RequestSpec& spec, const Output& output) {
 }  // namespace
 
 bool Scheduler::everything_cancelled() const {
-  return std::all_of(running_.begin(), running_.end(),
-                     [](const std::unique_ptr<RunningRequest>& request) {
-                       return request->state->job->cancel_requested(request->index);
-                     });
+  return stopped_ || std::all_of(running_.begin(), running_.end(),
+                                 [](const std::unique_ptr<RunningRequest>& request) {
+                                   return request->state->job->cancel_requested(request->index);
+                                 });
 }
 
 void Scheduler::execute() {
@@ -77,7 +77,7 @@ void Scheduler::complete() {
     remove_finished();
     return;
   }
-  if (!step_ok_) {  // aborted because all was cancelled: expire_requests() ends the requests
+  if (!step_ok_) {  // given up: expire_requests() or abort_all() ends the requests
     if (step_.rows() > 0) states_.abort(running_);
     return;
   }
@@ -86,10 +86,6 @@ void Scheduler::complete() {
   if (tiers_) tiers_->computed(step_.rows(), ns);
   commit();
   states_.commit(running_);
-  const auto finish_complete = [&] {
-    for (const auto& request : running_)
-      if (is_complete(*request)) finish(*request, Code::kOk, "");
-  };
   for (Output& output : outputs_) {
     if (output.request->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
     apply(output);
@@ -141,6 +137,11 @@ void Scheduler::commit() {
       if (std::any_of(request->sequences.begin(), request->sequences.end(), needs))
         finish(*request, Code::kNotFinite, message);
   }
+}
+
+void Scheduler::finish_complete() {
+  for (const auto& request : running_)
+    if (is_complete(*request)) finish(*request, Code::kOk, "");
 }
 
 bool Scheduler::is_complete(const RunningRequest& request) const {

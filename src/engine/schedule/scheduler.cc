@@ -167,6 +167,9 @@ void Scheduler::plan() {
   admit();
   remove_finished();
   states_.resume(running_);
+  if (states_.on())
+    finish_complete();  // another one may have brought a state which they waited for
+  remove_finished();
   fill_step();
   states_.begin(running_);
   builder_.build(step_);

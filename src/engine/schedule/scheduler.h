@@ -77,6 +77,9 @@ class Scheduler {
   // no memory. For an engine that failed or is being closed: nothing may be run afterwards.
   void abort_all(Code code, const char* message) noexcept;
 
+  // Gives up the step that runs, between two layers; abort_all() is to come. Any thread.
+  void stop() { stopped_ = true; }
+
   // Evicts what is past its time to live, and ends leases that are.
   void expire_cache();
 
@@ -157,6 +160,7 @@ class Scheduler {
   void compute_alone(RunningRequest& request, Sequence& s);
   void apply_token(RunningRequest& request, Sequence& s, const Output& output);
   bool is_complete(const RunningRequest& request) const;
+  void finish_complete();
 
   // scheduler.cc: the end of a request. What costs a look at all that waits is done only when there is
   // something to find.
@@ -216,6 +220,7 @@ class Scheduler {
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;
+  std::atomic<bool> stopped_{false};
   Now now_;
   Clock::time_point start_;
   Code error_ = Code::kOk;

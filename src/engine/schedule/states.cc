@@ -1,6 +1,7 @@
 #include "engine/schedule/states.h"
 
 #include <algorithm>
+#include <functional>
 #include <new>
 #include <utility>
 
@@ -186,14 +187,20 @@ std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_spac
 }
 
 // The state that `s` continues from, or else the last one behind it, but none that a sequence in front
-// of it continues from: these would take each other's, and nobody would come further.
+// of it continues from: these would take each other's, and nobody would come further. In front are those
+// that get rows first.
 NodeId States::writable_by(const Sequence& s) const {
-  std::vector<NodeId> nodes;  // that sequences continue from, in their order
-  size_t own = 0;
-  for_each_sequence(*running_, [&](RunningRequest&, const Sequence& other) {
-    if (&other == &s) own = nodes.size();
-    nodes.push_back(other.resume_node);
+  std::vector<std::pair<int32_t, const Sequence*>> order;
+  for_each_sequence(*running_, [&](const RunningRequest& request, const Sequence& other) {
+    order.emplace_back(request.state->priority, &other);
   });
+  std::ranges::stable_sort(order, std::greater<>(), [](const auto& one) { return one.first; });
+  std::vector<NodeId> nodes;  // that sequences continue from
+  size_t own = 0;
+  for (const auto& [priority, other] : order) {
+    if (other == &s) own = nodes.size();
+    nodes.push_back(other->resume_node);
+  }
   const auto is_free = [&](size_t i, size_t front) {
     const auto end = nodes.begin() + static_cast<ptrdiff_t>(front);
     return nodes[i] != kNoNode && !leased(nodes[i]) &&

@@ -202,6 +202,21 @@ fn first(value: &Value) -> Result<Value, Error> {
     minijinja::filters::first(value)
 }
 
+fn last(value: Value) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Ok(Value::UNDEFINED);
+    }
+    minijinja::filters::last(value)
+}
+
+/// What is not there has no items.
+fn items(value: &Value) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Ok(Value::from(Vec::<Value>::new()));
+    }
+    minijinja::filters::items(value)
+}
+
 fn sum(
     values: &Value,
     attribute: Option<&str>,
@@ -373,7 +388,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter(":slice", engine::slice);
     env.add_filter(":sort", engine::sort);
     env.add_filter(":unique", engine::unique);
-    env.add_filter(":items", engine::items);
+    env.add_filter(":items", items);
     for (name, hidden) in LISTS {
         let filter = move |state: &mut State, args: Rest<Value>, kwargs: Kwargs| {
             let mut args = args.to_vec();
@@ -414,6 +429,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("count", length);
     env.add_filter("attr", attr);
     env.add_filter("first", first);
+    env.add_filter("last", last);
     env.add_filter("sum", sum);
     env.add_filter("wordcount", wordcount);
     env.add_filter("truncate", truncate);
@@ -459,8 +475,12 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_test("sequence", |value: &Value| {
         matches!(
             value.kind(),
-            ValueKind::Seq | ValueKind::Map | ValueKind::String
+            ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Undefined
         )
+    });
+    // The engine goes through none as through an empty list; templates tell the two apart.
+    env.add_test("iterable", |value: &Value| {
+        !value.is_none() && (value.as_str().is_some() || value.try_iter().is_ok())
     });
 
     env.add_function("range", range);

@@ -2,7 +2,7 @@
 //! size first.
 
 use super::arguments::Arguments;
-use super::meter::{compared, scan, text_of};
+use super::meter::{compared, is_container, scan, text_of};
 use super::{budget, builtins, python};
 use minijinja::formatting::{self, FormatStyle};
 use minijinja::value::{Kwargs, Rest, ValueKind};
@@ -157,10 +157,29 @@ fn charge_format(format: &str, args: &[Value]) -> Result<(), Error> {
     budget::text(size)
 }
 
+/// A container as its text: of the formats only %s has one.
+fn shown(value: &Value) -> Result<Value, Error> {
+    match is_container(value) {
+        true => text_of(value).map(Value::from),
+        false => Ok(value.clone()),
+    }
+}
+
 /// `"%s" % values`.
 pub fn printf(format: &str, args: &[Value]) -> Result<String, Error> {
-    charge_format(format, args)?;
-    formatting::format(FormatStyle::Printf, format, args)
+    let args = match args {
+        [names] if format.contains("%(") && names.kind() == ValueKind::Map => {
+            let mut pairs = Vec::new();
+            for name in names.try_iter()? {
+                let value = shown(&names.get_item(&name)?)?;
+                pairs.push((name, value));
+            }
+            vec![Value::from_pairs(pairs)]
+        }
+        _ => args.iter().map(shown).collect::<Result<Vec<_>, _>>()?,
+    };
+    charge_format(format, &args)?;
+    formatting::format(FormatStyle::Printf, format, &args)
 }
 
 pub fn format(format: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {

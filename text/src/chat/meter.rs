@@ -26,25 +26,83 @@ impl Write for Capped {
     }
 }
 
+impl Capped {
+    fn add(&mut self, text: std::fmt::Arguments) -> Result<(), Error> {
+        self.write_fmt(text)
+            .map_err(|_| budget::too_much(format!("a text of more than {} bytes", budget::OUTPUT)))
+    }
+
+    /// Adds `repr(value)` of Python. The engine writes floats inside of others in its own way.
+    fn repr(&mut self, value: &Value) -> Result<(), Error> {
+        if let Some(number) = float(value) {
+            return self.add(format_args!("{}", python_float(number)));
+        }
+        if value.is_undefined() {
+            return self.add(format_args!("Undefined"));
+        }
+        if !is_container(value) {
+            return self.add(format_args!("{value:?}"));
+        }
+        let is_map = value.kind() == ValueKind::Map;
+        let is_tuple = value.is_tuple() || is_a(value, "GroupTuple");
+        let (open, close) = match (is_map, is_tuple) {
+            (true, _) => ("{", "}"),
+            (_, true) if value.len() == Some(1) => ("(", ",)"),
+            (_, true) => ("(", ")"),
+            _ => ("[", "]"),
+        };
+        self.add(format_args!("{open}"))?;
+        for (i, item) in value.try_iter()?.enumerate() {
+            if i > 0 {
+                self.add(format_args!(", "))?;
+            }
+            self.repr(&item)?;
+            if is_map {
+                self.add(format_args!(": "))?;
+                self.repr(&value.get_item(&item)?)?;
+            }
+        }
+        self.add(format_args!("{close}"))
+    }
+}
+
 /// `str(value)` of Python, charged.
 pub fn text_of(value: &Value) -> Result<String, Error> {
     if let Some(text) = value.as_str() {
         budget::text(text.len())?;
         return Ok(text.to_string());
     }
-    if value.kind() == ValueKind::Number && !value.is_integer() {
-        if let Ok(number) = f64::try_from(value.clone()) {
-            if number.is_finite() {
-                return Ok(python_float(number));
-            }
-        }
+    if let Some(number) = float(value) {
+        return Ok(python_float(number));
     }
     keep(value)?;
     let mut out = Capped(String::new());
-    write!(out, "{value}")
-        .map_err(|_| budget::too_much(format!("a text of more than {} bytes", budget::OUTPUT)))?;
+    if is_container(value) {
+        out.repr(value)?;
+    } else {
+        out.add(format_args!("{value}"))?;
+    }
     budget::text(out.0.len())?;
     Ok(out.0)
+}
+
+/// A finite number that is no integer.
+fn float(value: &Value) -> Option<f64> {
+    if value.kind() != ValueKind::Number || value.is_integer() {
+        return None;
+    }
+    let number = f64::try_from(value.clone()).ok();
+    number.filter(|number| number.is_finite())
+}
+
+/// Whether it shows as what is in it.
+pub fn is_container(value: &Value) -> bool {
+    match value.kind() {
+        ValueKind::Seq => true,
+        ValueKind::Iterable => value.len().is_some(),
+        ValueKind::Map => !is_a(value, "Loop"),
+        _ => false,
+    }
 }
 
 pub fn concat(left: &Value, right: &Value) -> Result<Value, Error> {

@@ -88,6 +88,7 @@ pub fn choose(
         if let Some(reason) = model.reason(&recipe.lines) {
             // Another one would be a guess.
             fit(recipe, model, text)
+                .and_then(|()| agree(recipe, model))
                 .map_err(|e| e.within(&format!("{reason}; option recipe names another one")))?;
             return Ok(Choice::new(recipe.clone(), reason));
         }
@@ -98,6 +99,8 @@ pub fn choose(
     let mut choice = Choice::new(default.clone(), "it is the default of the task");
     if task.has_own_models {
         choice.reason = format!("no recipe for {} knows the model's files", task.name);
+        agree(default, model)
+            .map_err(|e| e.within(&format!("{}; option recipe names one", choice.reason)))?;
         choice.warning = Some(format!(
             "no recipe for {} knows the files of model {}: the default, {}, may not be what it was \
              made for; option recipe names another",
@@ -126,6 +129,12 @@ fn fit(recipe: &Recipe, model: &Model, text: &Text) -> Result<()> {
         recipe.method.ids(text, recipe).map(|_| ())
     };
     check().map_err(|error| refused(recipe, model, error))
+}
+
+/// Whether the model's files let a recipe be that they do not name. The error names both.
+fn agree(recipe: &Recipe, model: &Model) -> Result<()> {
+    let agreed = recipe.method.agree(recipe, model);
+    agreed.map_err(|error| refused(recipe, model, error))
 }
 
 /// An error about what a model lacks, with the names of both.

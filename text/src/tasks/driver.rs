@@ -232,8 +232,12 @@ fn step(queue: &Queue, tag: i64) -> bool {
         }
     });
     if next.is_done {
-        let work = tasks().remove(tag);
-        drop(work); // with an engine, perhaps: not under the lock
+        let results = work.results.clone();
+        let entry = tasks().remove(tag);
+        // With an engine, perhaps: not under the lock, and before the caller is told, who may release
+        // his and count on the engine to be gone.
+        drop((entry, work));
+        results.end();
         return false;
     }
     // Behind the tags of others.

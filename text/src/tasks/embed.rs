@@ -4,7 +4,7 @@ use super::inputs::Inputs;
 use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
 use super::model::Model;
 use super::prompt::Fields;
-use super::recipe::{Field, Recipe};
+use super::recipe::{Field, Recipe, OF_MODEL};
 use crate::engine::Request;
 use crate::error::{quote, Error, Result};
 
@@ -26,6 +26,33 @@ pub static KIND: Kind = Kind {
 #[derive(Debug)]
 struct Embed;
 
+/// Whether the engine does all that the files say about how a vector comes out of a text.
+fn check_files(model: &Model) -> Result<()> {
+    if !["", "last", "mean", "first"].contains(&model.pooling.as_str()) {
+        return Err(Error::unsupported(format!(
+            "its files name the pooling {}; last, mean and first are run",
+            quote(&model.pooling)
+        )));
+    }
+    if model.pools_without_prompt && model.pooling != "last" {
+        let message = "its pooling leaves prompts out (include_prompt is false in its files), \
+                       which is not run";
+        return Err(Error::unsupported(message));
+    }
+    if let Some(module) = &model.other_module {
+        return Err(Error::unsupported(format!(
+            "its files have a module {} that is not run",
+            quote(module)
+        )));
+    }
+    if model.has_other_dense {
+        let message = "its files have a module Dense that is not run: one elsewhere than right \
+                       behind the pooling";
+        return Err(Error::unsupported(message));
+    }
+    Ok(())
+}
+
 impl Method for Embed {
     fn width(&self, _inputs: &Inputs, dimensions: usize) -> usize {
         dimensions
@@ -36,35 +63,29 @@ impl Method for Embed {
     }
 
     fn fit(&self, recipe: &Recipe, model: &Model) -> Result<()> {
-        if recipe.pooling != "model" {
+        if recipe.pooling != OF_MODEL {
             return Ok(());
         }
-        if !["last", "mean", "first"].contains(&model.pooling.as_str()) {
-            let message = match model.pooling.as_str() {
-                "" => "its files name no pooling".to_string(),
-                other => format!("its files name the pooling {}", quote(other)),
-            };
-            return Err(Error::unsupported(
-                message + "; last, mean and first are run",
-            ));
-        }
-        if model.pools_without_prompt && model.pooling != "last" {
-            let message = "its pooling leaves prompts out (include_prompt is false in its files), \
-                           which is not run";
+        if model.pooling.is_empty() {
+            let message = "its files name no pooling; last, mean and first are run";
             return Err(Error::unsupported(message));
         }
-        if let Some(module) = &model.other_module {
-            return Err(Error::unsupported(format!(
-                "its files have a module {} that is not run",
-                quote(module)
-            )));
+        check_files(model)
+    }
+
+    fn agree(&self, recipe: &Recipe, model: &Model) -> Result<()> {
+        check_files(model)?;
+        let pooling = match recipe.pooling.as_str() {
+            "" => "last",
+            pooling => pooling,
+        };
+        if ["", pooling].contains(&model.pooling.as_str()) || pooling == OF_MODEL {
+            return Ok(());
         }
-        if model.has_other_dense {
-            let message = "its files have a module Dense that is not run: one elsewhere than \
-                           right behind the pooling";
-            return Err(Error::unsupported(message));
-        }
-        Ok(())
+        Err(Error::unsupported(format!(
+            "its files name the pooling {}, and that of the recipe is {pooling}",
+            quote(&model.pooling)
+        )))
     }
 
     fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked> {

@@ -206,6 +206,11 @@ pub trait Method: Debug + Sync {
         Ok(())
     }
 
+    /// Whether the files say nothing against a recipe that nobody named.
+    fn agree(&self, _recipe: &Recipe, _model: &Model) -> Result<()> {
+        Ok(())
+    }
+
     /// Labels that its items have unless the caller gives others.
     fn labels(&self, _model: &Model) -> Vec<String> {
         Vec::new()

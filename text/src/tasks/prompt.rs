@@ -74,6 +74,7 @@ pub struct Built {
 type Given = Vec<(Field, Range<usize>)>;
 
 /// The text of a piece with its fields.
+#[derive(Clone, PartialEq)]
 struct Whole {
     text: String,
     given: Given,
@@ -112,8 +113,8 @@ pub struct Prompts {
     /// The special tokens of the vocabulary.
     specials: Vec<String>,
     markup: bool,
-    /// The last text of each piece with its tokens: items in a row often share most pieces.
-    last: Vec<Option<(String, Tokens)>>,
+    /// What each piece was last, with its tokens: items in a row often share most pieces.
+    last: Vec<Option<(Whole, Tokens)>>,
 }
 
 impl Prompts {
@@ -200,7 +201,7 @@ impl Prompts {
         let piece = &self.pieces[index];
         let whole = Whole::of(piece, fields, Cow::from);
         if let Some((last, tokens)) = &self.last[index] {
-            if *last == whole.text {
+            if *last == whole {
                 return Ok(tokens.clone());
             }
         }
@@ -213,7 +214,7 @@ impl Prompts {
             tokens: encoded.tokens,
             cut,
         };
-        self.last[index] = Some((whole.text, tokens.clone()));
+        self.last[index] = Some((whole, tokens.clone()));
         Ok(tokens)
     }
 
@@ -262,16 +263,15 @@ impl Prompts {
     }
 }
 
-/// The tokens that lie wholly inside these bytes; they stand in a row.
+/// From the first token that lies wholly inside these bytes to the last. Tokens of no bytes may be
+/// between them: of white space that offsets leave out, or that the tokenizer put in.
 fn inside(offsets: &[(usize, usize)], bytes: &Range<usize>) -> Range<usize> {
     let is_inside = |o: &(usize, usize)| o.0 >= bytes.start && o.1 <= bytes.end && o.1 > o.0;
-    match offsets.iter().position(is_inside) {
-        None => 0..0,
-        Some(begin) => {
-            let n = offsets[begin..].iter().take_while(|o| is_inside(o)).count();
-            begin..begin + n
-        }
-    }
+    let begin = offsets.iter().position(is_inside);
+    let last = offsets.iter().rposition(is_inside);
+    begin
+        .zip(last)
+        .map_or(0..0, |(begin, last)| begin..last + 1)
 }
 
 /// What the tokenizer puts before and after a text.
@@ -557,6 +557,56 @@ mod tests {
         for (limit, kept) in [(9, 5), (7, 3), (4, 0)] {
             let wanted = [&[9, 1], &LITERALLY[..kept], &[10, 1]].concat();
             assert_eq!(prompt(&text, "<u> a{text}<e> a", "a<e>a", limit), wanted);
+        }
+    }
+
+    /// The blanks between words are tokens of no bytes, and so is what stands for the first word.
+    #[test]
+    fn tokens_of_no_bytes_inside_a_field_are_cut_with_it() {
+        let vocab = json!({"?": 0, "a": 1, "b": 2, "c": 3, "\u{120}": 4, "u": 5});
+        let tokenizer = json!({
+            "model": {"type": "BPE", "vocab": vocab, "merges": [], "unk_token": "?"},
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+            "post_processor": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true},
+        });
+        let text = Arc::new(Text::new(from_texts(&tokenizer.to_string(), None).unwrap()).unwrap());
+        let recipe =
+            json!({"task": "embed", "method": "embedding", "prompt": ["u{text}u"], "cut": "text"});
+        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let fields = Fields {
+            document: "a  b c",
+            ..Fields::default()
+        };
+        let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+        let mut build = |limit, truncate| prompts.build(&fields, limit, truncate).unwrap().tokens;
+        assert_eq!(build(8, Truncate::Off), [5, 1, 4, 4, 2, 4, 3, 5]);
+        for (limit, right, left) in [
+            (6, &[5, 1, 4, 4, 2, 5][..], &[5, 4, 2, 4, 3, 5][..]),
+            (4, &[5, 1, 4, 5], &[5, 4, 3, 5]),
+            (2, &[5, 5], &[5, 5]),
+        ] {
+            assert_eq!(build(limit, Truncate::Right), right, "{limit}");
+            assert_eq!(build(limit, Truncate::Left), left, "{limit}");
+        }
+    }
+
+    #[test]
+    fn the_same_text_of_other_fields_is_cut_elsewhere() {
+        let text = characters(json!({}), json!({}));
+        let recipe = json!({"task": "rerank", "method": "head", "prompt": ["{query} {document}"],
+            "cut": "document", "label": 0});
+        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+        for (query, document, wanted) in [("a", "e u", [1, 4, 4, 2]), ("a e", "u", [1, 4, 3, 4])] {
+            let fields = Fields {
+                query,
+                document,
+                ..Fields::default()
+            };
+            let built = prompts
+                .build(&fields, wanted.len(), Truncate::Left)
+                .unwrap();
+            assert_eq!(built.tokens, wanted, "{query:?} {document:?}");
         }
     }
 

@@ -34,6 +34,17 @@ struct Draft {
     events_watcher: Option<(Queue, i64)>,
 }
 
+impl Drop for Draft {
+    /// Those who wait for a task that is never submitted are told, too.
+    fn drop(&mut self) {
+        let watchers = self.watchers.drain(..);
+        for (queue, tag) in watchers.chain(self.events_watcher.take()) {
+            // A queue that has no memory for a tag cannot be told.
+            let _ = queue.post(tag);
+        }
+    }
+}
+
 struct Submitted {
     work: Arc<Work>,
     /// Where the thread of tasks listens.

@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
 pub struct Work {
     pub setup: Arc<Setup>,
     pub inputs: Box<Inputs>,
-    pub results: Results,
+    /// They outlive the rest: the caller is told of the end when the engine is let go.
+    pub results: Arc<Results>,
     /// When option deadline_ms ends it.
     pub deadline: Option<Instant>,
     progress: Mutex<Progress>,
@@ -78,7 +79,7 @@ struct Running {
     submitted_us: i64,
 }
 
-/// What is to be done after a step.
+/// What is to be done after a step; of a task that is done, to end its results.
 #[derive(Default)]
 pub struct Next {
     pub is_done: bool,
@@ -121,7 +122,7 @@ impl Work {
         Ok(Work {
             setup,
             inputs,
-            results,
+            results: Arc::new(results),
             deadline,
             progress: Mutex::new(Progress {
                 prompts,
@@ -174,14 +175,11 @@ impl Work {
         let has_more = progress.next < self.inputs.len();
         next.more = has_more && progress.running.len() < CHUNKS && !next.is_blocked;
         let is_idle = progress.running.is_empty() && progress.waiting.is_none();
-        if is_idle && progress.next == self.inputs.len() {
-            self.results.end();
-            next.is_done = true;
-        }
+        next.is_done = is_idle && progress.next == self.inputs.len();
         next
     }
 
-    /// After a panic: what is unfinished ends with this error.
+    /// After a panic: what is unfinished gets this error, and the task is done.
     pub fn abandon(&self, error: Error) {
         let mut progress = self.progress();
         self.give_up(&mut progress, error.clone());
@@ -191,7 +189,6 @@ impl Work {
             lost.iter().flat_map(|r| &r.items),
             &error,
         );
-        self.results.end();
     }
 
     /// The next chunk to the engine; whether its queue was full.

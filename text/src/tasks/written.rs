@@ -15,18 +15,27 @@ use std::sync::Arc;
 /// whether there was one.
 pub fn finished(text: &Text, stops: &[String], tokens: &[i32]) -> Result<(String, bool)> {
     let whole = text.decode(&with_text(tokens, text.vocab_size()), true)?;
-    let whole = whole.trim_start();
-    let stop = stop_in(whole, stops);
+    let stop = stop_in(&whole, 0, blank(&whole), stops);
     let end = stop.unwrap_or(whole.len());
-    Ok((whole[..end].trim_end().to_string(), stop.is_some()))
+    Ok((whole[..end].trim().to_string(), stop.is_some()))
+}
+
+/// Bytes of white space in front.
+fn blank(text: &str) -> usize {
+    text.len() - text.trim_start().len()
 }
 
 /// Where the stop text begins that is whole first: which one it is must not depend on how much was
-/// generated after it.
-fn stop_in(text: &str, stops: &[String]) -> Option<usize> {
-    let found = stops
-        .iter()
-        .filter_map(|stop| text.find(stop).map(|at| (at + stop.len(), at)));
+/// generated after it. There is none before `from`; white space does not end a text that it begins.
+fn stop_in(text: &str, from: usize, blank: usize, stops: &[String]) -> Option<usize> {
+    let found = stops.iter().filter_map(|stop| {
+        let from = match stop.trim().is_empty() {
+            true => from.max(blank),
+            false => from,
+        };
+        let at = from + text[from..].find(stop)?;
+        Some((at + stop.len(), at))
+    });
     found.min().map(|(_, at)| at)
 }
 
@@ -44,9 +53,10 @@ fn with_text(tokens: &[i32], vocab_size: u32) -> Vec<i32> {
 pub struct Written {
     detok: Detok,
     vocab_size: u32,
-    /// Without white space in front.
     text: String,
-    /// Bytes of it that were given out.
+    /// Bytes of white space in front: a stop text may begin there, what a caller gets does not.
+    blank: usize,
+    /// Bytes behind those that were given out.
     given: usize,
     /// Bytes before which there is no stop text.
     searched: usize,
@@ -62,6 +72,7 @@ impl Written {
             vocab_size: text.vocab_size(),
             detok: Detok::new(text.clone(), true),
             text: String::new(),
+            blank: 0,
             given: 0,
             searched: 0,
             is_over: false,
@@ -75,13 +86,12 @@ impl Written {
             return Ok(());
         }
         let piece = self.detok.push(&with_text(&[token], self.vocab_size))?;
-        if self.text.is_empty() {
-            self.text.push_str(piece.trim_start());
-        } else {
-            self.text.push_str(&piece);
+        if self.blank == self.text.len() {
+            self.blank += blank(&piece);
         }
-        if let Some(at) = stop_in(&self.text[self.searched..], stops) {
-            self.text.truncate(self.searched + at);
+        self.text.push_str(&piece);
+        if let Some(at) = stop_in(&self.text, self.searched, self.blank, stops) {
+            self.text.truncate(at);
             self.is_over = true;
         } else {
             let longest = stops.iter().map(String::len).max().unwrap_or(0);
@@ -105,8 +115,9 @@ impl Written {
             false => begun(&self.text, stops),
         };
         let sure = self.text[..self.text.len() - held].trim_end().len();
-        let piece = self.text.get(self.given..sure).unwrap_or("").to_string();
-        self.given = self.given.max(sure);
+        let given = self.blank + self.given;
+        let piece = self.text.get(given..sure).unwrap_or("").to_string();
+        self.given += piece.len();
         piece
     }
 
@@ -143,6 +154,35 @@ mod tests {
     #[test]
     fn tokens_beyond_the_vocabulary_have_no_text() {
         assert_eq!(with_text(&[4, 0, 5, -1, 6, 3], 5), [4, 0, 3]);
+    }
+
+    #[test]
+    fn a_stop_text_may_be_one_token_that_begins_with_white_space() {
+        let loaded = from_texts(
+            r#"{"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, " Q": 1, "A": 2, " ": 3}},
+                "decoder": {"type": "Fuse"}}"#,
+            None,
+        )
+        .unwrap();
+        let text = Arc::new(Text::new(loaded).unwrap());
+        let stops = [" Q".to_string()];
+        for (tokens, wanted) in [
+            (&[1][..], ""),
+            (&[3, 1], ""),
+            (&[2, 1], "A"),
+            (&[3, 2, 1], "A"),
+        ] {
+            let mut written = Written::new(&text);
+            let mut pieces = String::new();
+            for token in tokens {
+                written.push(*token, &stops).unwrap();
+                pieces += &written.piece(&stops);
+            }
+            assert!(written.is_over, "{tokens:?}");
+            assert_eq!(pieces, wanted, "{tokens:?}");
+            let found = finished(&text, &stops, tokens).unwrap();
+            assert_eq!(found, (wanted.to_string(), true), "{tokens:?}");
+        }
     }
 
     /// A vocabulary of single characters, and what comes of a text in it, piece by piece.
@@ -203,6 +243,15 @@ mod tests {
         );
         let (_, whole, over) = streamed("\n a", &["\n"]);
         assert_eq!((whole.as_str(), over), ("a", false), "not in front");
+        for stop in [" a", "  a", " ab"] {
+            let (_, whole, over) = streamed("  ab", &[stop]);
+            assert_eq!((whole.as_str(), over), ("", true), "{stop:?} in front");
+        }
+        let (pieces, whole, over) = streamed(" b ac", &[" a", " "]);
+        assert_eq!((whole.as_str(), over), ("b", true));
+        assert_eq!(pieces, ["", "b", "", "", "", ""]);
+        let (_, whole, over) = streamed(" a b", &["\n", " ab"]);
+        assert_eq!((whole.as_str(), over), ("a b", false));
         let (_, whole, _) = streamed("", &["a"]);
         assert_eq!(whole, "");
         streamed("éaé.", &["é.", "aéx"]);

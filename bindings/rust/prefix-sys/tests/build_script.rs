@@ -32,13 +32,17 @@ fn finds_the_library_or_says_what_to_do() {
     }
 
     let fake = folder.join("pkg-config");
-    std::fs::write(&fake, "#!/bin/sh\necho /some/lib\n").unwrap();
+    std::fs::write(
+        &fake,
+        "#!/bin/sh\nprintf '%s\\n' '/some\\ \\\\folder/lib'\n",
+    )
+    .unwrap();
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&fake, executable).unwrap();
     std::env::set_var("PKG_CONFIG", &fake);
     assert_eq!(
         build::find(&["prefix"]).unwrap().folder,
-        Path::new("/some/lib")
+        Path::new("/some \\folder/lib")
     );
 
     std::env::set_var("CARGO_FEATURE_BUNDLED", "1");

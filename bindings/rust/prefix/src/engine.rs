@@ -425,7 +425,7 @@ mirror! {
         /// How often a request waited for disk or store in vain (option `cache_fetch_ms`).
         fetch_timeouts,
         /// Tokens computed since nobody had asked for them before. This and the next five say why tokens had
-        /// to be computed, as far as the last 65,536 pages are remembered.
+        /// to be computed, as far as it is remembered, of some 32,000 pages that were asked for last.
         miss_first_seen,
         /// Tokens computed since only another namespace had them.
         miss_namespace,

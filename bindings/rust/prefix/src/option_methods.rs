@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::raw::milliseconds;
+use crate::raw::limit_ms;
 use crate::OptionsBuilder;
 
 /// Every option of the library.
@@ -137,7 +137,7 @@ impl OptionsBuilder {
     /// Longest time that a request waits for pages from disk and store before it computes them. Default 1000. Of
     /// engines.
     pub fn cache_fetch(self, value: Duration) -> Self {
-        self.with("cache_fetch_ms", milliseconds(value))
+        self.with("cache_fetch_ms", limit_ms(value))
     }
 
     /// How many of the last cache events are kept for those who read them; 0 = none are made. Default 0. Of engines.
@@ -200,7 +200,7 @@ impl OptionsBuilder {
 
     /// Time from submission after which the request ends with DEADLINE; 0 = none. Default 0. Of requests and tasks.
     pub fn deadline(self, value: Duration) -> Self {
-        self.with("deadline_ms", milliseconds(value))
+        self.with("deadline_ms", limit_ms(value))
     }
 
     /// Higher runs first. Default 0. Of requests and tasks.
@@ -217,7 +217,7 @@ impl OptionsBuilder {
     /// How long what the request leaves in the cache stays unless it is used again; 0 = no limit. Default 0. Of
     /// requests and tasks.
     pub fn cache_ttl(self, value: Duration) -> Self {
-        self.with("cache_ttl_ms", milliseconds(value))
+        self.with("cache_ttl_ms", limit_ms(value))
     }
 
     /// Positions of the prompt, ascending, as 100,250: with recurrent layers a state is kept after so many tokens, and

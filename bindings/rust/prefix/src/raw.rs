@@ -215,6 +215,11 @@ pub(crate) fn milliseconds(time: std::time::Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// The same of a limit: 0 stands for none, so a time below a millisecond is 1.
+pub(crate) fn limit_ms(time: std::time::Duration) -> i64 {
+    milliseconds(time).max(i64::from(!time.is_zero()))
+}
+
 /// A struct of counters with the fields of one of the library, all of them.
 macro_rules! mirror {
     ($(#[$meta:meta])* $name:ident = $c:ident { $($(#[$about:meta])* $field:ident,)* }) => {

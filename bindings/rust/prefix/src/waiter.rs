@@ -2,6 +2,7 @@
 //! their tags from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
@@ -67,9 +68,22 @@ impl Waiter {
             }
             let waker = self.wakers().remove(&tag);
             if let Some(waker) = waker {
-                waker.wake();
+                // All others wait for this thread too. The hook of panics has told of it.
+                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
             }
         }
+    }
+
+    /// What a waker does when it is cloned or dropped is its own, and it may come back here: both without the lock.
+    fn set(&self, tag: i64, waker: &Waker) {
+        let waker = waker.clone();
+        let before = self.wakers().insert(tag, waker);
+        drop(before);
+    }
+
+    fn forget(&self, tag: i64) {
+        let waker = self.wakers().remove(&tag);
+        drop(waker);
     }
 
     fn wakers(&self) -> MutexGuard<'_, HashMap<i64, Waker>> {
@@ -100,7 +114,7 @@ impl Place {
     fn new(waker: &Waker, notify: impl FnOnce(&Queue, i64) -> Result<()>) -> Result<Place> {
         let waiter = Waiter::get()?;
         let tag = waiter.next.fetch_add(1, Ordering::Relaxed);
-        waiter.wakers().insert(tag, waker.clone());
+        waiter.set(tag, waker);
         let place = Place { waiter, tag };
         notify(&place.waiter.queue, tag)?;
         Ok(place)
@@ -108,12 +122,12 @@ impl Place {
 
     /// This waker is called from now on, once.
     pub fn set(&self, waker: &Waker) {
-        self.waiter.wakers().insert(self.tag, waker.clone());
+        self.waiter.set(self.tag, waker);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.waiter.wakers().remove(&self.tag);
+        self.waiter.forget(self.tag);
     }
 }

@@ -30,6 +30,19 @@ fn a_builder_has_a_method_for_every_option() {
     assert_eq!(got("stop_tokens"), "2,7");
     assert_eq!(got("namespace"), "été");
     assert_eq!(got("stop"), r#"["a","é"]"#);
+    for (time, expected) in [
+        (Duration::ZERO, "0"),
+        (Duration::from_nanos(1), "1"),
+        (Duration::from_micros(999), "1"),
+        (Duration::from_micros(2500), "2"),
+    ] {
+        let options = Options::builder().deadline(time).cache_ttl(time).build();
+        let options = options.unwrap();
+        assert_eq!(options.get("deadline_ms").unwrap(), expected, "{time:?}");
+        assert_eq!(options.get("cache_ttl_ms").unwrap(), expected, "{time:?}");
+    }
+    let forever = Options::builder().deadline(Duration::MAX).build();
+    assert_eq!(forever.unwrap_err().status(), Status::OutOfRange);
     let refused = Options::builder().threads(-1).temperature(9e9).build();
     let error = refused.unwrap_err();
     assert_eq!(error.status(), Status::OutOfRange);

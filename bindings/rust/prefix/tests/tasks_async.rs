@@ -4,7 +4,9 @@
 mod support;
 
 use std::future::Future;
-use std::task::{Context, Poll, Waker};
+use std::pin::Pin;
+use std::sync::{mpsc, Arc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use prefix::{Engine, EventKind, Options, Status, Task, TaskBuilder, TaskKind, Tokenizer};
@@ -180,6 +182,66 @@ fn a_future_that_is_dropped_does_not_cancel_the_task() {
     drop(finished);
     task.wait().unwrap();
     assert_eq!(task.statuses().unwrap(), [Status::Ok; 10]);
+}
+
+/// The waker of an executor that is gone.
+struct Panics;
+
+impl Wake for Panics {
+    fn wake(self: Arc<Self>) {
+        panic!("the panic of a waker, on purpose");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_ends_nobodys_wait() {
+    let open = open();
+    let waker = Waker::from(Arc::new(Panics));
+    let task = task(&open, 2000, 150);
+    let mut finished = task.finished();
+    let first = Pin::new(&mut finished).poll(&mut Context::from_waker(&waker));
+    assert!(first.is_pending());
+    task.cancel().unwrap();
+    task.wait().unwrap();
+    block_on(self::task(&open, 1, 5).finished()).unwrap();
+}
+
+/// As the waker of a task that owns futures.
+struct Owns {
+    _future: prefix::Finished,
+}
+
+impl Wake for Owns {
+    fn wake(self: Arc<Self>) {}
+}
+
+#[test]
+fn a_waker_may_own_another_wait() {
+    let open = open();
+    let (first, second) = (task(&open, 2000, 150), task(&open, 2000, 150));
+    let (done, wait) = mpsc::channel();
+    let tasks = (first.clone(), second.clone());
+    std::thread::spawn(move || {
+        let mut none = Context::from_waker(Waker::noop());
+        let mut finished = tasks.0.finished();
+        for replaced in [true, false] {
+            let mut owned = tasks.1.finished();
+            assert!(Pin::new(&mut owned).poll(&mut none).is_pending());
+            let waker = Waker::from(Arc::new(Owns { _future: owned }));
+            let mut context = Context::from_waker(&waker);
+            assert!(Pin::new(&mut finished).poll(&mut context).is_pending());
+            drop(waker); // the place has the last one
+            if replaced {
+                assert!(Pin::new(&mut finished).poll(&mut none).is_pending());
+            }
+        }
+        drop(finished);
+        done.send(()).unwrap();
+    });
+    wait.recv_timeout(Duration::from_secs(60))
+        .expect("the wakers were dropped under the lock");
+    first.cancel().unwrap();
+    second.cancel().unwrap();
 }
 
 #[test]

@@ -96,8 +96,7 @@ public final class Cache {
      * @throws PrefixException NOT_FOUND when nothing of it is computed, OUT_OF_RANGE for no time
      */
     public Lease pin(int[] tokens, Duration time) {
-        boolean none = time.isZero() || time.isNegative();
-        return pin(tokens, none ? -1 : Math.max(1, Job.millis(time))); // 0 stands for no end
+        return pin(tokens, time.isZero() ? -1 : Options.millis(time)); // 0 stands for no end
     }
 
     private Lease pin(int[] tokens, long millis) {

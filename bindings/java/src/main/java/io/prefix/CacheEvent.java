@@ -2,6 +2,8 @@ package io.prefix;
 
 import io.prefix.internal.Layout;
 import io.prefix.internal.Struct;
+import java.util.Arrays;
+import java.util.Objects;
 
 /**
  * Something that happened to a block: option cache_event_tokens of tokens of a path.
@@ -50,5 +52,31 @@ public record CacheEvent(
                 raw.getInt(Layout.CACHE_EVENT_POSITION),
                 tokens,
                 raw.getLong(Layout.CACHE_EVENT_TIME_US));
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof CacheEvent e
+                && kind == e.kind
+                && sequence == e.sequence
+                && lost == e.lost
+                && block == e.block
+                && parent == e.parent
+                && namespace == e.namespace
+                && position == e.position
+                && micros == e.micros
+                && Arrays.equals(tokens, e.tokens);
+    }
+
+    @Override
+    public int hashCode() {
+        return Objects.hash(kind, sequence, lost, block, parent, namespace, position, Arrays.hashCode(tokens), micros);
+    }
+
+    @Override
+    public String toString() {
+        return "CacheEvent[kind=" + kind + ", sequence=" + sequence + ", lost=" + lost + ", block=" + block + ", parent=" + parent
+                + ", namespace=" + namespace + ", position=" + position + ", tokens=" + Arrays.toString(tokens) + ", micros="
+                + micros + "]";
     }
 }

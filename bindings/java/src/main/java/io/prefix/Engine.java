@@ -174,12 +174,7 @@ public final class Engine extends Owned {
 
     /** Runs a function with the handle of options that may be null. */
     static long with(Options options, LongUnaryOperator function) {
-        if (options == null) {
-            return function.applyAsLong(0);
-        }
-        synchronized (options) {
-            return options.call(function);
-        }
+        return options == null ? function.applyAsLong(0) : options.call(function);
     }
 
     /** How an engine does, in the order of the C interface. */

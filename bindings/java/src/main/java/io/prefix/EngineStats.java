@@ -41,8 +41,8 @@ import java.time.Duration;
  * @param fetchedTokens that came from disk or store
  * @param fetchSkippedTokens that were there, but computing them was faster
  * @param fetchTimeouts how often a request waited for disk or store in vain (option cache_fetch_ms)
- * @param missFirstSeen tokens computed since nobody had asked for them before; this and the next four as far as the last
- *     65,536 pages are remembered
+ * @param missFirstSeen tokens computed since nobody had asked for them before; this and the next four as far as it
+ *     is remembered, of some 32,000 pages that were asked for last
  * @param missNamespace tokens computed since only another namespace had them
  * @param missBudget tokens computed since they had made room (cache_bytes, a quota)
  * @param missEvicted tokens computed since they were dropped, expired or not kept

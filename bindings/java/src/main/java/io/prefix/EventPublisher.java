@@ -81,7 +81,7 @@ final class EventPublisher implements Flow.Publisher<Event> {
                 return;
             }
             subscriber.onSubscribe(this);
-            Waiter.EXECUTOR.execute(this);
+            start();
         }
 
         @Override
@@ -108,7 +108,16 @@ final class EventPublisher implements Flow.Publisher<Event> {
 
         private void wake() {
             if (calls.getAndIncrement() == 0) {
-                Waiter.EXECUTOR.execute(this);
+                start();
+            }
+        }
+
+        /** Without a thread there are no more events: nobody else runs, since the call stays unanswered. */
+        private void start() {
+            try {
+                Waiter.executor.execute(this);
+            } catch (RuntimeException | Error e) {
+                end(e);
             }
         }
 

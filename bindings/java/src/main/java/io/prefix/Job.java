@@ -284,9 +284,18 @@ public final class Job extends Owned {
      * @throws PrefixException MISUSE before the job is done
      */
     public OptionalInt firstFailure() {
-        return IntStream.range(0, requests)
-                .filter(request -> result(request).status() != Status.OK)
-                .findFirst();
+        try {
+            call(Native::prefix_job_first_failure);
+            return OptionalInt.empty();
+        } catch (PrefixException e) {
+            if (finishedCount() < requests) {
+                throw e; // the job is not done
+            }
+            // The exception, which is that of the request, has no number.
+            return IntStream.range(0, requests)
+                    .filter(request -> result(request).status() != Status.OK)
+                    .findFirst();
+        }
     }
 
     /**

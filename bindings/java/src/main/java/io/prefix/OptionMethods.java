@@ -263,7 +263,7 @@ abstract class OptionMethods extends Owned {
      * @return this
      */
     public Options cacheFetch(Duration value) {
-        return set("cache_fetch_ms", value.toMillis());
+        return set("cache_fetch_ms", Options.millis(value));
     }
 
     /**
@@ -386,7 +386,7 @@ abstract class OptionMethods extends Owned {
      * @return this
      */
     public Options deadline(Duration value) {
-        return set("deadline_ms", value.toMillis());
+        return set("deadline_ms", Options.millis(value));
     }
 
     /**
@@ -418,7 +418,7 @@ abstract class OptionMethods extends Owned {
      * @return this
      */
     public Options cacheTtl(Duration value) {
-        return set("cache_ttl_ms", value.toMillis());
+        return set("cache_ttl_ms", Options.millis(value));
     }
 
     /**

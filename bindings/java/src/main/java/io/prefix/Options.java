@@ -3,6 +3,7 @@ package io.prefix;
 import static io.prefix.Buffers.utf8;
 
 import io.prefix.internal.Native;
+import java.time.Duration;
 import java.util.Map;
 
 /**
@@ -87,6 +88,11 @@ public final class Options extends OptionMethods {
             call(raw -> pool.call(threads -> Native.prefix_options_set_pool(raw, threads)));
         }
         return this;
+    }
+
+    /** Of a limit: 0 stands for none, so a time below a millisecond is 1. A negative one is -1, which is refused. */
+    static long millis(Duration time) {
+        return time.isZero() ? 0 : time.isNegative() ? -1 : Math.max(1, Job.millis(time));
     }
 
     /**

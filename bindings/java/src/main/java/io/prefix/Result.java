@@ -10,6 +10,7 @@ import java.util.function.Supplier;
  * How a request, or an item of a task, went. promptTokens = cachedTokens + sharedTokens + computedTokens.
  *
  * @param status of the request
+ * @param code its number in the C interface, also where {@link Status} does not know it
  * @param message the sentence that goes with a failure; "" for OK
  * @param finish why it ended
  * @param cut whether the prompt was cut to fit; of tasks only
@@ -26,6 +27,7 @@ import java.util.function.Supplier;
  */
 public record Result(
         Status status,
+        int code,
         String message,
         Finish finish,
         boolean cut,
@@ -43,6 +45,7 @@ public record Result(
         int status = raw.getInt(Layout.RESULT_INFO_STATUS);
         return new Result(
                 Status.of(status),
+                status,
                 status == 0 ? "" : message.get(),
                 Buffers.pick(Finish.values(), raw.getInt(Layout.RESULT_INFO_FINISH)),
                 (raw.getInt(Layout.RESULT_INFO_FLAGS) & Constants.PREFIX_RESULT_CUT) != 0,
@@ -70,6 +73,6 @@ public record Result(
     }
 
     PrefixException failure(String domain) {
-        return PrefixException.of(status.code(), domain, message);
+        return PrefixException.of(code, domain, message);
     }
 }

@@ -14,7 +14,8 @@ import java.util.function.Consumer;
  * CompletableFuture, so that a slow one holds up nobody.
  */
 final class Waiter {
-    static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
+    /** Tests put another one here. */
+    static volatile Executor executor = new CompletableFuture<Void>().defaultExecutor();
     /** By tag, what is called when it comes; it returns at once. */
     private static final Map<Long, Runnable> WAKERS = new ConcurrentHashMap<>();
     private static final AtomicLong NEXT = new AtomicLong(1);
@@ -103,9 +104,18 @@ final class Waiter {
     /** By the executor, or here where that has no thread to spare. */
     private static void run(Runnable done) {
         try {
-            EXECUTOR.execute(done);
+            executor.execute(done);
         } catch (RuntimeException | OutOfMemoryError e) {
             done.run();
+        }
+    }
+
+    /** All others wait for this thread too, so that the failure of one may not end it. */
+    private static void quietly(Runnable wake) {
+        try {
+            wake.run();
+        } catch (Throwable e) {
+            // Whoever can be told was told.
         }
     }
 
@@ -113,7 +123,7 @@ final class Waiter {
         for (;;) {
             Runnable wake = WAKERS.get(Native.prefix_queue_next(QUEUE, -1));
             if (wake != null) {
-                wake.run();
+                quietly(wake);
             }
         }
     }

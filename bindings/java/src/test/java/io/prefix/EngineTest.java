@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.ResourceBundle;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
@@ -117,6 +118,48 @@ class EngineTest {
         for (OptionInfo info : Prefix.optionInfos()) {
             String name = info.key().replaceAll("_ms$", "").replace("_", "");
             assertTrue(methods.contains(name), info.key() + ": tools/option_methods writes it");
+        }
+    }
+
+    @Test
+    void aTimeIsNeverTakenForNone() {
+        Map.of(
+                        Duration.ZERO, "0",
+                        Duration.ofNanos(1), "1",
+                        Duration.ofNanos(999_999), "1",
+                        Duration.ofNanos(2_500_000), "2")
+                .forEach((time, millis) -> {
+                    assertEquals(millis, new Options().deadline(time).get("deadline_ms"));
+                    assertEquals(millis, new Options().cacheTtl(time).get("cache_ttl_ms"));
+                });
+        for (Duration time : List.of(Duration.ofNanos(-1), Duration.ofSeconds(Long.MAX_VALUE))) {
+            assertEquals(Status.OUT_OF_RANGE, statusOf(() -> new Options().deadline(time)));
+        }
+    }
+
+    @Test
+    void optionsMayBeUsedWhileAModelLoads() throws Exception {
+        Options options = Support.exact();
+        synchronized (options) { // as a setter of another thread does
+            CompletableFuture.supplyAsync(() -> Engine.open(Support.LLAMA, options))
+                    .get(60, TimeUnit.SECONDS)
+                    .close();
+        }
+    }
+
+    @Test
+    void optionsMayBeClosedWhileAModelLoads() throws Exception {
+        for (int i = 0; i < 50; i++) {
+            Options options = Support.exact();
+            CompletableFuture<Void> closing = CompletableFuture.runAsync(options::close);
+            try {
+                Engine.open(Support.LLAMA, options).close();
+            } catch (IllegalStateException e) {
+                // It was closed before.
+            } catch (PrefixException e) {
+                assertEquals(Status.MISUSE, e.status());
+            }
+            closing.get(60, TimeUnit.SECONDS);
         }
     }
 

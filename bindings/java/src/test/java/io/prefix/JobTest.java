@@ -8,6 +8,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTimeout;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.prefix.internal.Layout;
+import io.prefix.internal.Struct;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -148,6 +152,35 @@ class JobTest {
                 assertTrue(Thread.interrupted());
             }
         }
+    }
+
+    @Test
+    void theFirstFailureIsKnownWhenTheJobIsDone() throws Exception {
+        try (Batch batch = engine.batch()) {
+            batch.add(Request.logits(new int[] {1, 9}, 3));
+            try (Job job = engine.run(batch)) {
+                assertTrue(job.firstFailure().isEmpty());
+            }
+        }
+        try (Batch batch = Support.generations(engine, 2000);
+                Job job = engine.submit(batch)) {
+            job.cancelRequest(0);
+            while (job.nextEvent(Duration.ofSeconds(60)).orElseThrow().kind() != Event.Kind.ERROR) {}
+            assertThrows(PrefixException.Misuse.class, job::firstFailure);
+            job.cancel();
+            job.await();
+            assertEquals(Status.CANCELLED, job.result(job.firstFailure().getAsInt()).status());
+        }
+    }
+
+    @Test
+    void aStatusOfANewerLibraryKeepsItsNumber() {
+        Struct raw = new Struct(Layout.RESULT_INFO_SIZE);
+        ByteBuffer.wrap(raw.bytes).order(ByteOrder.nativeOrder()).putInt(Layout.RESULT_INFO_STATUS, 999);
+        Result result = Result.of(raw, () -> "something new");
+        assertTrue(result.status() == Status.UNKNOWN && result.code() == 999, result.toString());
+        PrefixException failure = result.failure("item");
+        assertTrue(failure.status() == Status.UNKNOWN && failure.code() == 999, failure.toString());
     }
 
     @Test

@@ -12,7 +12,9 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Flow;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.SubmissionPublisher;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
@@ -176,6 +178,41 @@ class PublisherTest {
             job.publisher().subscribe(taker);
             assertInstanceOf(UnsupportedOperationException.class, taker.failure());
             assertEquals(1, taker.events.size());
+        }
+    }
+
+    @Test
+    void withoutAThreadASubscriberGetsAnErrorAndNobodyElseDoes() throws Exception {
+        Executor usual = Waiter.executor;
+        try (Batch many = Support.generations(engine, 2000);
+                Job job = engine.submit(many);
+                Batch batch = oneGeneration()) {
+            Waiter.executor = Runnable::run; // subscribe returns after a look that found nothing
+            Taker taker = new Taker(Integer.MAX_VALUE);
+            job.publisher().subscribe(taker);
+            Waiter.executor = run -> {
+                throw new RejectedExecutionException("no thread");
+            };
+            assertInstanceOf(RejectedExecutionException.class, taker.failure());
+            Waiter.executor = usual;
+            job.cancel();
+            engine.runAsync(batch).get(60, TimeUnit.SECONDS).close();
+        } finally {
+            Waiter.executor = usual;
+        }
+    }
+
+    @Test
+    void aWakerThatThrowsEndsNobodysWait() throws Exception {
+        try (Batch batch = oneGeneration();
+                Job job = engine.run(batch)) {
+            Runnable forget = Waiter.whenever(
+                    () -> {
+                        throw new OutOfMemoryError("no thread");
+                    },
+                    job::tell);
+            engine.runAsync(batch).get(60, TimeUnit.SECONDS).close();
+            forget.run();
         }
     }
 
