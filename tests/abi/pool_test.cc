@@ -217,20 +217,19 @@ TEST(Pool, ListsOfProcessorsThatAreNone) {
          {"65536", "65535"});
 }
 
+// The first thread stands for the process.
 TEST(Pool, AProcessorThatMayNotBeUsedIsNamedWithThoseThatMay) {
-  std::thread([] {
-    const OnProcessors one(1);
-    const int cpu = processors().front();
-    const std::string other = std::to_string(cpu + 1);
-    const Options options = make_options({{"cpus", other.c_str()}});
-    expect_refused(PREFIX_ERR_OUT_OF_RANGE, options,
-                   {"option cpus", quoted(other), "only " + std::to_string(cpu)});
-    Pool pool;
-    expect(PREFIX_ERR_OUT_OF_RANGE,
-           [&](prefix_error* e) { return prefix_pool_create(options, pool.out(), e); },
-           {"option cpus", quoted(other), "only " + std::to_string(cpu)});
-    EXPECT_EQ(pool, nullptr);
-  }).join();
+  const OnProcessors one(1);
+  const int cpu = processors().front();
+  const std::string other = std::to_string(cpu + 1);
+  const Options options = make_options({{"cpus", other.c_str()}});
+  expect_refused(PREFIX_ERR_OUT_OF_RANGE, options,
+                 {"option cpus", quoted(other), "only " + std::to_string(cpu)});
+  Pool pool;
+  expect(PREFIX_ERR_OUT_OF_RANGE,
+         [&](prefix_error* e) { return prefix_pool_create(options, pool.out(), e); },
+         {"option cpus", quoted(other), "only " + std::to_string(cpu)});
+  EXPECT_EQ(pool, nullptr);
 }
 
 TEST(Pool, ThreadsAreOfThePoolOrOfTheOptions) {

@@ -37,7 +37,8 @@ TEST(Versions, BuildInfoNamesTheInstructionSet) {
 // Every thread of a program that is linked with the library pays for these bytes, on its stack.
 TEST(Versions, ThreadsOfTheHostPayForNoBuffers) {
   const auto largest = [](dl_phdr_info* object, size_t, void* bytes) {
-    if (std::string_view(object->dlpi_name).find("libprefix") == std::string_view::npos) return 0;
+    if (std::string_view(object->dlpi_name).find("libprefix.so") == std::string_view::npos)
+      return 0;
     for (int i = 0; i < object->dlpi_phnum; ++i)
       if (object->dlpi_phdr[i].p_type == PT_TLS)
         *static_cast<size_t*>(bytes) =
