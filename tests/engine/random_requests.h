@@ -41,8 +41,8 @@ inline RequestSpec random_task(std::mt19937& random, std::vector<int32_t> tokens
       break;
     case 2:
       spec.task = Task::kChoices;
-      for (size_t c = 1 + random() % 4; c > 0; --c)  // of two tokens, they share their beginnings
-        spec.choices.push_back(random_tokens(random, 1 + random() % 4, random() % 2 ? 2 : kVocab));
+      for (size_t c = 1 + random() % 3; c > 0; --c)
+        spec.choices.push_back(random_tokens(random, 1 + random() % 3, kVocab));
       break;
     case 3: {
       spec.task = Task::kEmbed;
