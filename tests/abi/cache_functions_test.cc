@@ -29,13 +29,16 @@ void warm(prefix_engine* engine, const Tokens& tokens, const prefix_options* opt
   EXPECT_EQ(info_of(job, 0).status, PREFIX_OK) << message_of(job, 0);
 }
 
-int64_t cached(const prefix_engine* engine, int32_t ns, const Tokens& tokens) {
-  prefix_cache_info info{};
-  info.struct_size = sizeof(info);
+prefix_cache_info look_up(const prefix_engine* engine, int32_t ns, const Tokens& tokens) {
+  prefix_cache_info info = PREFIX_CACHE_INFO_INIT;
   expect(PREFIX_OK, [&](prefix_error* e) {
     return prefix_cache_lookup(engine, ns, tokens.data(), tokens.size(), &info, e);
   });
-  return info.cached_tokens;
+  return info;
+}
+
+int64_t cached(const prefix_engine* engine, int32_t ns, const Tokens& tokens) {
+  return look_up(engine, ns, tokens).cached_tokens;
 }
 
 int32_t open_tuple(prefix_engine* engine, const std::vector<std::string>& parts) {
@@ -108,6 +111,40 @@ TEST(Cache, LookupOfManyPromptsIsLookupOfEach) {
     return prefix_cache_lookup_many(engine, 0, nullptr, 0, &none, 1, nullptr, 0, &needed, e);
   });
   EXPECT_EQ(needed, 0u);
+}
+
+// A generation takes the only row of every step, and the prompt behind it stands still.
+TEST(Cache, LookupTellsWhatIsBeingComputedNow) {
+  const Engine engine = make_engine({{"rows", "1"}});
+  const Options above =
+      make_options({{"priority", "1"}, {"max_tokens", "2000"}, {"ignore_eos", "true"}});
+  const auto is_done = [](const Job& job) { return prefix_job_wait(job, 0, nullptr) == PREFIX_OK; };
+  // On a machine that is busy a generation may be over before the look-up, and tells nothing then.
+  for (int32_t first = 1; first < 100; ++first) {
+    const Tokens prompt = counting(64, first);
+    warm(engine, Tokens(prompt.begin(), prompt.begin() + 16));
+    const Batch generating = make_batch(engine), waiting = make_batch(engine);
+    add_generate(generating, {130}, above);
+    add_warm(waiting, prompt);
+    const Job generation = submit(engine, generating);
+    prefix_event event = PREFIX_EVENT_INIT;
+    while (event.kind != PREFIX_EVENT_TOKEN)
+      expect(PREFIX_OK,
+             [&](prefix_error* e) { return prefix_job_next_event(generation, -1, &event, e); });
+    const Job job = submit(engine, waiting);
+    while (stats_of(engine).requests_running < 2 && !is_done(generation)) std::this_thread::yield();
+    const prefix_cache_info during = look_up(engine, 0, prompt);
+    if (is_done(generation)) continue;
+    EXPECT_EQ(during.cached_tokens, 16);
+    EXPECT_EQ(during.pending_tokens, 48);
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(generation, e); });
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, -1, e); });
+    const prefix_cache_info after = look_up(engine, 0, prompt);
+    EXPECT_EQ(after.cached_tokens, 64);
+    EXPECT_EQ(after.pending_tokens, 0);
+    return;
+  }
+  FAIL() << "every generation was over before the look-up";
 }
 
 TEST(Cache, WarmedPromptsAreComputedOnceAndHaveNoValues) {

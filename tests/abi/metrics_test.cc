@@ -401,6 +401,42 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
   for (const auto& [name, number] : counted) EXPECT_GT(number, 0) << name;
 }
 
+// What the log says of the last load; -1: nothing.
+int64_t logged_load_ms() {
+  int64_t ms = -1;
+  char line[4096];
+  size_t needed = 0;
+  while (prefix_log_next(nullptr, line, sizeof(line), &needed) == PREFIX_OK) {
+    const std::string text = line;
+    const size_t at = text.rfind(" threads, in ");
+    if (at != std::string::npos) ms = std::stoll(text.substr(at + std::strlen(" threads, in ")));
+  }
+  return ms;
+}
+
+// The parts of steps lie within the steps, and load, plans and steps follow each other.
+TEST(EngineTimes, AreMicrosecondsOfPartsAndOfTheWhole) {
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  const int64_t start = monotonic_us();
+  const Engine engine = make_engine();
+  const int64_t loaded = monotonic_us();
+  prefix_set_log_level(PREFIX_LOG_WARNING);
+  const Batch batch = make_batch(engine);
+  const Options options = make_options({{"max_tokens", "20"}, {"ignore_eos", "true"}});
+  for (int32_t first = 0; first < 20; ++first) add_generate(batch, {first, 1, 2, 3}, options);
+  const Job job = run(engine, batch);
+  // Drained: the thread of the engine writes its last times after the job is done.
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
+  const prefix_engine_stats s = stats_of(engine);
+  const int64_t end = monotonic_us();
+  EXPECT_EQ(s.load_us / 1000, logged_load_ms());
+  EXPECT_LE(s.load_us, loaded - start);
+  EXPECT_LE(s.plan_us + s.run_us, end - loaded);
+  EXPECT_LE(s.gemm_us + s.attention_us + s.other_us, s.run_us);
+  for (const int64_t us : {s.load_us, s.plan_us, s.gemm_us, s.attention_us, s.other_us})
+    EXPECT_GT(us, 0);
+}
+
 // docs/metrics.md has a line for each of them, with its type, and for no other.
 TEST_F(Metrics, ThePageNamesThemAll) {
   std::ifstream page(PREFIX_DOCS "/metrics.md");

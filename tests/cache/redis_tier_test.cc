@@ -4,8 +4,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "redis_support.h"
@@ -164,6 +166,31 @@ TEST(RedisTier, PagesThatAreUsedStay) {
   options.time_to_live = std::chrono::milliseconds(0);
   EXPECT_EQ(put_all(*open_store(server.url(), options), Pages(2, 1, kPage)), 1u);
   EXPECT_EQ(server.ask({"PTTL", redis_key(2)}), "-1");
+}
+
+TEST(RedisTier, APageLivesADayAfterEveryUse) {
+  NEEDS_PLUGIN();
+  HonestRedis honest;
+  std::mutex mutex;
+  Words lives;  // in milliseconds, with the commands that give them
+  FakeRedis server([&](const Words& command) {
+    const std::lock_guard lock(mutex);
+    if (command[0] == "SET" || command[0] == "PEXPIRE")
+      lives.push_back(command[0] + " " + command.back());
+    return honest.answer(command);
+  });
+  const std::unique_ptr<Tier> tier = open_store(server.url(), patient());
+  const Pages page(1, 1, kPage);
+  EXPECT_EQ(put_all(*tier, page), 1u);
+  const auto take = [&] {
+    const std::lock_guard lock(mutex);
+    return std::exchange(lives, {});
+  };
+  EXPECT_EQ(take(), (Words{"PEXPIRE 86400000", "SET 86400000"}));
+  EXPECT_EQ(get_all(*tier, page), 1u);
+  EXPECT_EQ(take(), Words{"PEXPIRE 86400000"});
+  EXPECT_EQ(put_all(*tier, page), 1u);
+  EXPECT_EQ(take(), Words{"PEXPIRE 86400000"});
 }
 
 TEST(RedisTier, ChoosesTheDatabase) {

@@ -2,6 +2,8 @@
 // that one computed reaches another, wherever it was kept.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@
 #include "engine/variants.h"
 #include "random_adapter.h"
 #include "support/expect_error.h"
+#include "support/resident_bytes.h"
+#include "support/sanitized.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -205,6 +209,33 @@ TEST(Adapters, RequestsThatRunKeepTheirs) {
     EXPECT_TRUE(same_bits(run(*engine, long_one), expected));
   }
   engine->check();
+}
+
+// However it loses its last name, and with a request that runs then.
+TEST(Adapters, TheMemoryOfOneWithoutANameIsFreed) {
+  if (is_sanitized()) GTEST_SKIP() << "a sanitizer holds on to memory";
+  tools::PeftAdapter large;
+  large.rank = 1024;
+  const TempFolder folder;
+  const std::string path = folder / "large";
+  tools::write_adapter(path, models().shape, large);
+  const auto engine = open({}, 1);
+  int64_t settled = 0, bytes = 0;
+  for (int i = 0; i < 24; ++i) {
+    // Another one each time, by its bytes: the same would take the place of the one before.
+    std::ofstream(path + "/adapter_config.json", std::ios::app) << ' ';
+    engine->load_adapter("x", path);
+    const auto job = engine->submit({with("x", text(40))});
+    bytes = nlohmann::json::parse(engine->adapters_json()).at(1).at("bytes");
+    if (i % 2) engine->load_adapter("x", models().path(0));
+    engine->unload_adapter("x");
+    job->wait(-1);
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    if (i == 7) settled = resident_bytes();
+  }
+  // The weights of 16 came and went since then.
+  EXPECT_GT(bytes, int64_t{4} << 20) << "too little to be seen";
+  EXPECT_LT(resident_bytes() - settled, 4 * bytes);
 }
 
 TEST(Adapters, AreFoundAgainBehindTiersAndSnapshots) {

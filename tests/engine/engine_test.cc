@@ -190,6 +190,20 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
   }
 }
 
+// What the machine has free is another number each time.
+TEST(Engine, TheCacheTakesAQuarterOfTheFreeMemoryUnlessToldOtherwise) {
+  constexpr int64_t kFree = int64_t{40} << 30;
+  constexpr int64_t kPage = 1 << 20;
+  Options options;
+  EXPECT_EQ(kv_budget(options, kPage, 0, kFree, true), int64_t{10} << 30);
+  EXPECT_EQ(kv_budget(options, kPage, 0, kFree, false), kFree / 10 * 9) << "of a GPU's own";
+  EXPECT_EQ(kv_budget(options, kPage, 0, 0, true), 64 * kPage) << "and never less than 64 pages";
+  EXPECT_EQ(kv_budget(options, kPage, 3, 0, true), 64 * kPage + 12) << "and four states";
+  options.set("cache_bytes", "3G");
+  for (const bool of_host : {true, false})
+    EXPECT_EQ(kv_budget(options, kPage, 0, kFree, of_host), int64_t{3} << 30);
+}
+
 TEST(Engine, InfoTellsTheValuesInForce) {
   const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "100000"}});
   const nlohmann::json info = nlohmann::json::parse(engine->info_json());

@@ -4,25 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <fstream>
 
 #include "engine_support.h"
 #include "random_requests.h"
+#include "support/resident_bytes.h"
 
 namespace prefix {
 namespace {
 
 using namespace testing_support;
-
-// Memory of the process that is not a file's.
-int64_t resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string key; status >> key;) {
-    int64_t kib;
-    if (key == "RssAnon:" && status >> kib) return kib * 1024;
-  }
-  return 0;
-}
 
 // Little work and much memory for each token, so that keys and values outweigh everything else: in f32, which takes the
 // bytes of heads twice as wide in bf16 for half of their work.

@@ -49,6 +49,18 @@ TEST_F(LowerTiersTest, WhatIsUsedForLongIsGivenAgain) {
   for (const PageKey& key : keys_of(cache.root, other)) EXPECT_EQ(near->puts[key], 1);
 }
 
+TEST_F(LowerTiersTest, WhatIsUsedAllTheTimeIsGivenAgainEveryTenMinutes) {
+  const Tokens tokens = prompt(70);
+  for (int minute = 0; minute < 60; ++minute) {
+    add_and_save(tokens);
+    near->answer();
+    far->answer();
+    now += 1min;
+  }
+  for (const PageKey& key : keys_of(cache.root, tokens))
+    for (FakeTier* tier : {near, far}) EXPECT_EQ(tier->puts[key], 6);
+}
+
 TEST_F(LowerTiersTest, OnlyWhatIsComputedIsGiven) {
   const Tokens tokens = prompt(160);
   const NodeId id = cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {});

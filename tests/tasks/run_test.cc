@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "tasks_support.h"
@@ -408,6 +412,48 @@ TEST(Release, TheEngineIsGoneAfterAWait) {
     prefix_engine* const handle = engine.give_up();
     prefix_engine_release(handle);
     ASSERT_EQ(prefix_engine_retain(handle, nullptr), PREFIX_ERR_MISUSE) << "round " << round;
+  }
+}
+
+// Threads of this process that work on tasks.
+int64_t threads_of_tasks() {
+  int64_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name;
+    std::getline(std::ifstream(thread.path() / "comm"), name);  // "" when it has gone meanwhile
+    count += name == "prefix-tasks";
+  }
+  return count;
+}
+bool come_to(int64_t count) {
+  const auto start = std::chrono::steady_clock::now();
+  while (threads_of_tasks() != count) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::milliseconds(kMinute)) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// The tasks find the queue of the engine full, and so run until the other work ends.
+TEST(Thread, OfAllTasksEndsWithTheLast) {
+  const Engine engine = words_engine({{"queue_limit", "2"}});
+  const Tokenizer tokenizer = words_tokenizer();
+  const auto options = prefix_abi::make_options({{"max_tokens", "900"}, {"ignore_eos", "true"}});
+  const auto batch = prefix_abi::make_batch(engine);
+  for (const prefix_token first : {5, 6}) prefix_abi::add_generate(batch, {first, 7}, options);
+  ASSERT_TRUE(come_to(0)) << "of tests before";
+  for (int round = 0; round < 3; ++round) {
+    const auto job = prefix_abi::submit(engine, batch);
+    const Task one = rerank(engine, tokenizer, {"Trees?"}, documents(3));
+    const Task other = rerank(engine, tokenizer, {"Rivers?"}, documents(3));
+    EXPECT_EQ(threads_of_tasks(), 0) << "none is there before a task runs";
+    submit(one);
+    submit(other);
+    ASSERT_TRUE(come_to(1)) << "round " << round;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
+    end(one);
+    end(other);
+    ASSERT_TRUE(come_to(0)) << "the handles are still there, round " << round;
   }
 }
 

@@ -111,6 +111,43 @@ TEST(Stream, IsNotThereUnlessAskedFor) {
   EXPECT_EQ(events(scores).size(), 2u);
 }
 
+// A chunk is sent when of those before it one at most is unfinished.
+TEST(Times, CountFromTheSubmissionOfTheTask) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = task_of(engine, tokenizer, "generate",
+                            {{"chunk_tokens", 2}, {"max_tokens", 8}, {"ignore_eos", true}});
+  constexpr size_t kItems = 30;  // each a chunk of its own
+  Texts texts = questions(kItems - 1);
+  texts.add("\xff");  // which the engine never gets
+  add(task, texts);
+  const int64_t before = prefix_abi::monotonic_us();
+  submit(task);
+  const std::vector<Seen> all = events(task);
+  const int64_t after = prefix_abi::monotonic_us();
+  ASSERT_EQ(all.size(), kItems);
+  const prefix_job_totals whole = totals(task);
+  for (const Seen& seen : all) {
+    const prefix_result_info item = info(task, static_cast<size_t>(seen.event.request));
+    EXPECT_LE(before + item.total_us, seen.event.time_us) << "an event is told after its item";
+    EXPECT_LE(seen.event.time_us, after);
+    EXPECT_LE(item.queue_us, item.first_us);
+    EXPECT_LE(item.first_us, item.total_us);
+    EXPECT_LE(item.total_us, whole.total_us);
+  }
+  EXPECT_LE(whole.total_us, after - before);
+  std::vector<int64_t>
+      ends;  // of the items before: all but one were over when the next one was sent
+  for (size_t i = 0; i < kItems; ++i) {
+    const bool failed = i == kItems - 1;
+    const int64_t end = info(task, i).total_us;
+    if (i >= 2) {
+      EXPECT_GE(failed ? end : info(task, i).queue_us, ends[i - 2]) << "item " << i;
+    }
+    ends.insert(std::ranges::upper_bound(ends, end), end);
+  }
+}
+
 // A call that only asks, or whose buffer is too small, leaves the event where it is.
 TEST(Stream, AnEventWaitsForABufferThatTakesIt) {
   const Engine engine = words_engine();

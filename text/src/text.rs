@@ -319,3 +319,30 @@ impl Text {
         self.tokenizer.token_to_id(token)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+    use crate::load::from_texts;
+    use serde_json::json;
+
+    #[test]
+    fn tokens_of_256_mib_are_spelt_and_not_a_byte_more() {
+        let mib = "x".repeat(1 << 20);
+        let words = json!({"model": {"type": "WordLevel", "unk_token": "?",
+            "vocab": {"?": 0, mib.as_str(): 1}}});
+        let text = Text::new(from_texts(&words.to_string(), None).unwrap()).unwrap();
+        let mut ids = vec![1; 256];
+        assert_eq!(text.spelt(&ids).unwrap(), 256 << 20);
+        ids.push(0);
+        let error = text.spelt(&ids).unwrap_err();
+        assert_eq!(error.code, Code::OutOfRange);
+        assert!(error.message.contains("268435456"), "{}", error.message);
+        let short = vec![0; 1000];
+        assert_eq!(
+            text.spelt(&[&ids[255..], &short].concat()).unwrap(),
+            (1 << 20) + 1001
+        );
+    }
+}

@@ -269,6 +269,10 @@ impl Found {
             return;
         }
         item.info.user_tag = user_tag;
+        if item.info.total_us == 0 {
+            // The engine never had it.
+            item.info.total_us = self.submitted.elapsed().as_micros() as i64;
+        }
         self.totals.failed += i64::from(item.info.status != 0);
         self.finished += 1;
         self.items[index] = Some(item);

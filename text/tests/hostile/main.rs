@@ -45,6 +45,7 @@ fn main() {
         ("hundred_megabytes", nothing, files::hundred_megabytes),
         ("bombs", nothing, bombs::bombs),
         ("longest_text", nothing, texts::longest_text),
+        ("longest_batch", nothing, texts::longest_batch),
         ("long_white_space", nothing, texts::long_white_space),
         ("invalid_utf8", nothing, texts::invalid_utf8),
     ]);

@@ -3,6 +3,9 @@
 use crate::bounds::{measured, MB, SLOWEST};
 use crate::support::capi::*;
 use crate::support::fixture;
+use prefix_text::ffi::prefix_tokenizer_encode_batch;
+use serde_json::{json, Value};
+use std::ptr::{null, null_mut};
 
 /// The longest text that is taken: one word, one kind of space, one kind of digit.
 pub fn longest_text() {
@@ -78,4 +81,42 @@ pub fn invalid_utf8() {
             INVALID_UTF8
         );
     }
+}
+
+/// How many tokens so many empty texts have together, of a tokenizer that puts 1,024 around each.
+fn batch_of_empty_texts(tokenizer: &Tokenizer, texts: usize) -> Outcome<usize> {
+    let offsets = vec![0i64; texts + 1];
+    let mut needed = 0;
+    call(|err| unsafe {
+        prefix_tokenizer_encode_batch(
+            tokenizer.0,
+            null(),
+            0,
+            offsets.as_ptr(),
+            offsets.len(),
+            1,
+            null_mut(),
+            0,
+            &mut needed,
+            null_mut(),
+            0,
+            err,
+        )
+    })?;
+    Ok(needed)
+}
+
+pub fn longest_batch() {
+    let mut file: Value = serde_json::from_str(&fixture("wordpiece")).unwrap();
+    let cls = &mut file["post_processor"]["special_tokens"]["[CLS]"];
+    cls["ids"] = json!(vec![2; 1023]);
+    cls["tokens"] = json!(vec!["[CLS]"; 1023]);
+    let tokenizer = Tokenizer::from_json(file.to_string().as_bytes(), b"").unwrap();
+    let texts = 16 * MB / 1024;
+    assert_eq!(batch_of_empty_texts(&tokenizer, texts), Ok(16 * MB));
+    let (outcome, _, grew) = measured(|| batch_of_empty_texts(&tokenizer, texts + 1));
+    let error = outcome.expect_err("a text more");
+    assert_eq!(error.code, OUT_OF_RANGE);
+    assert!(error.message.contains("16777216"), "{}", error.message);
+    assert!(grew < 250 * MB, "{} MB", grew / MB);
 }
