@@ -324,7 +324,7 @@ TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
   EXPECT_EQ(run(*engine, {logits({1})})->result(0).status, Code::kOk);
 }
 
-// When exactly: scheduler_test.cc.
+// When exactly: scheduler_time_test.cc.
 TEST(Engine, ADeadlineEndsARequest) {
   ManualClock clock;
   const auto engine = make_engine(tiny_checkpoint(), {}, clock.now());
@@ -407,10 +407,11 @@ TEST(Engine, ImpatientShutdownEndsAPatientOne) {
   EXPECT_EQ(engine->state(), EngineState::kClosed);
 }
 
-// The step waits for threads that the test has, and goes on when the engine is being closed.
+// The step waits for threads that the test has, as steps of the CPU do, and goes on when the engine
+// is being closed.
 TEST(Engine, ShutdownGivesUpTheStepThatRuns) {
   const auto pool = std::make_shared<Threads>(1);
-  Options options = testing_support::make_options({});
+  Options options = testing_support::make_options({{"device", "cpu"}});
   options.exchange_pool(pool);
   const auto engine = Engine::create(tiny_checkpoint().path(), options, nullptr);
   std::shared_ptr<Job> job;
