@@ -40,7 +40,7 @@ Distances distances(const json& model, Engine& engine) {
   const Pooling pooling = pooling_of(model.at("pooling"));
   for (const json& each : model.at("cases")) {
     const auto add = [&](Distance& distance, const RequestSpec& spec, const json& want) {
-      const std::vector<float> got = vector_of(engine, spec), expected = want;
+      const std::vector<float> got = values_of(engine, spec), expected = want;
       ASSERT_EQ(got.size(), expected.size());
       distance.add(got.data(), expected.data(), got.size());
     };
@@ -163,25 +163,25 @@ TEST(Bidirectional, LongTextsChangeNoBitEither) {
   const auto alone = make("1"), other = make("5");
   std::mt19937 random(3);
   const RequestSpec spec = embedding(random_tokens(random, 2600, 131), Pooling::kMean);
-  const std::vector<float> want = vector_of(*alone, spec);
-  EXPECT_TRUE(same_bits(vector_of(*other, spec), want));
+  const std::vector<float> want = values_of(*alone, spec);
+  EXPECT_TRUE(same_bits(values_of(*other, spec), want));
   EXPECT_TRUE(same_bits(
       run_all(*other, {embedding({1, 2}, Pooling::kLast), spec})->result(1).values, want));
-  EXPECT_FALSE(same_bits(vector_of(*make_engine(checkpoint), spec), want));  // it is causal
+  EXPECT_FALSE(same_bits(values_of(*make_engine(checkpoint), spec), want));  // it is causal
 }
 
 TEST(Bidirectional, EveryTokenOfATextDecides) {
   const auto engine = open("qwen2-bidirectional", {{"dtype", "f32"}});
   std::mt19937 random(9);
   const std::vector<int32_t> tokens = random_tokens(random, 100, 131);
-  const std::vector<float> first = vector_of(*engine, embedding(tokens, Pooling::kFirst));
+  const std::vector<float> first = values_of(*engine, embedding(tokens, Pooling::kFirst));
   for (const size_t position : {1u, 50u, 99u}) {
     std::vector<int32_t> other = tokens;
     other[position] = (other[position] + 1) % 131;
-    EXPECT_FALSE(same_bits(vector_of(*engine, embedding(other, Pooling::kFirst)), first));
+    EXPECT_FALSE(same_bits(values_of(*engine, embedding(other, Pooling::kFirst)), first));
   }
   EXPECT_FALSE(
-      same_bits(vector_of(*engine, embedding(first_tokens(tokens, 99), Pooling::kFirst)), first));
+      same_bits(values_of(*engine, embedding(first_tokens(tokens, 99), Pooling::kFirst)), first));
 }
 
 // Below memory; texts_test.cc has what is kept in it.
@@ -225,7 +225,7 @@ TEST(Bidirectional, AStepLimitsTheLengthOfATextAndNotTheirNumber) {
   const auto wide = open("qwen2-bidirectional", {});
   for (size_t i = 0; i < 60; ++i) {
     ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
-    EXPECT_TRUE(same_bits(job->result(i).values, vector_of(*wide, batch[i]))) << i;
+    EXPECT_TRUE(same_bits(job->result(i).values, values_of(*wide, batch[i]))) << i;
   }
   EXPECT_EQ(job->result(60).status, Code::kPromptTooLong);
   EXPECT_NE(job->result(60).message.find("41 tokens; the context holds 40"), std::string::npos);
@@ -235,8 +235,8 @@ TEST(Bidirectional, AStepLimitsTheLengthOfATextAndNotTheirNumber) {
 TEST(Bidirectional, OptionAttentionGoesBeforeTheFiles) {
   const auto causal = open("qwen2-bidirectional", {{"attention", "causal"}});
   const std::vector<int32_t> tokens = {5, 6, 7, 8};
-  EXPECT_TRUE(same_bits(vector_of(*causal, embedding(tokens, Pooling::kFirst)),
-                        vector_of(*causal, embedding(first_tokens(tokens, 1), Pooling::kFirst))));
+  EXPECT_TRUE(same_bits(values_of(*causal, embedding(tokens, Pooling::kFirst)),
+                        values_of(*causal, embedding(first_tokens(tokens, 1), Pooling::kFirst))));
   expect_error(Code::kInvalidArgument, {"cache_disk", "bidirectional"},
                [] { open("qwen2-bidirectional", {{"cache_disk", "/nonexistent/prefix"}}); });
   tools::CheckpointShape hybrid;

@@ -86,12 +86,7 @@ TEST_P(CalibrationOf, EachMatrixIsThereAndTheSameEverywhere) {
 INSTANTIATE_TEST_SUITE_P(Models, CalibrationOf,
                          testing::Values("llama-base", "qwen3-moe-base", "granite-h-experts",
                                          "gemma-body", "gemma3-embedding", "gemma-base.gguf"),
-                         [](const auto& model) {
-                           std::string name = model.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 TEST(CalibrationTest, IsNotLookedForWhereNothingIsRounded) {
   const std::string path = model_path("llama-base");

@@ -60,9 +60,9 @@ TEST_F(Dense, TheyAreAppliedToThePooledVectorInOrder) {
   const auto engine = make_engine(checkpoint_);
   const std::vector<int32_t> tokens = random_tokens(random_, 40, 131);
   for (const Pooling pooling : {Pooling::kLast, Pooling::kMean, Pooling::kFirst}) {
-    const std::vector<float> hidden = vector_of(*engine, embedding(tokens, pooling, false));
+    const std::vector<float> hidden = values_of(*engine, embedding(tokens, pooling, false));
     ASSERT_EQ(hidden.size(), 64u);
-    const std::vector<float> got = vector_of(*engine, embedding(tokens, pooling));
+    const std::vector<float> got = values_of(*engine, embedding(tokens, pooling));
     const std::vector<double> want = wanted(hidden);
     ASSERT_EQ(got.size(), 150u);
     for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 2e-6) << i;
@@ -71,14 +71,14 @@ TEST_F(Dense, TheyAreAppliedToThePooledVectorInOrder) {
     RequestSpec cut = embedding(tokens, pooling);
     cut.dimensions = 100;
     cut.normalize = true;
-    const std::vector<float> unit = vector_of(*engine, cut);
+    const std::vector<float> unit = values_of(*engine, cut);
     ASSERT_EQ(unit.size(), 100u);
     double squares = 0;
     for (size_t i = 0; i < 100; ++i) squares += double{got[i]} * double{got[i]};
     for (size_t i = 0; i < 100; ++i) EXPECT_NEAR(unit[i], got[i] / std::sqrt(squares), 1e-6);
   }
   // Vectors of tokens are not pooled.
-  EXPECT_EQ(vector_of(*engine, embedding(tokens, Pooling::kTokens)).size(), 40u * 64);
+  EXPECT_EQ(values_of(*engine, embedding(tokens, Pooling::kTokens)).size(), 40u * 64);
   EXPECT_NE(engine->info_json().find("\"dense_layers\":2,\"dense_width\":150"), std::string::npos);
 }
 
@@ -89,7 +89,7 @@ TEST_F(Dense, CompanyThreadsAndTheCacheChangeNoBit) {
                               i % 2 == 0 ? Pooling::kMean : Pooling::kLast, i % 5 != 4));
   std::vector<std::vector<float>> want;
   const auto alone = make_engine(checkpoint_, {{"threads", "1"}});
-  for (const RequestSpec& spec : batch) want.push_back(vector_of(*alone, spec));
+  for (const RequestSpec& spec : batch) want.push_back(values_of(*alone, spec));
   for (const char* threads : {"1", "3"}) {
     const auto engine = make_engine(checkpoint_, {{"threads", threads}, {"rows", "129"}});
     for (int pass = 0; pass < 2; ++pass) {
@@ -163,7 +163,7 @@ TEST_F(Dense, OthersThanThoseBehindThePoolingAreLeftAlone) {
   };
   const auto engine = open({"Transformer", "Dense", "Pooling", "Normalize"});
   EXPECT_EQ(engine->info().dense_layers, 0);
-  EXPECT_EQ(vector_of(*engine, embedding({1, 2, 3}, Pooling::kLast)).size(), 64u);
+  EXPECT_EQ(values_of(*engine, embedding({1, 2, 3}, Pooling::kLast)).size(), 64u);
   expect_error(Code::kUnsupportedModel, {"\"Dense\"", "behind \"Normalize\""},
                [&] { open({"Transformer", "Pooling", "Normalize", "Dense"}); });
   expect_error(Code::kUnsupportedModel, {"\"LayerNorm\"", "behind \"Pooling\""},

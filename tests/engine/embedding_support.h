@@ -18,10 +18,4 @@ inline RequestSpec embedding(std::vector<int32_t> tokens, Pooling pooling, bool 
   return spec;
 }
 
-inline std::vector<float> vector_of(Engine& engine, const RequestSpec& spec) {
-  const auto job = run_all(engine, {spec});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
-}
-
 }  // namespace prefix::testing_support

@@ -40,6 +40,22 @@ inline std::shared_ptr<Job> run_all(Engine& engine, std::vector<RequestSpec> bat
   return job;
 }
 
+// Of one request, which must succeed.
+inline std::vector<float> values_of(Engine& engine, const RequestSpec& spec) {
+  const auto job = run_all(engine, {spec});
+  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  return job->result(0).values;
+}
+
+// The logits of the first `ids` ids behind a text of n tokens, of a model with 64 ids at least.
+inline RequestSpec many_logits(int32_t n, int32_t ids) {
+  RequestSpec spec;
+  spec.task = Task::kLogits;
+  for (int32_t i = 0; i < n; ++i) spec.tokens.push_back(1 + i * 5 % 60);
+  for (int32_t id = 0; id < ids; ++id) spec.logit_ids.push_back(id);
+  return spec;
+}
+
 inline CacheInfo look_up(Engine& engine, const std::vector<int32_t>& tokens,
                          int32_t name_space = 0) {
   return engine.cache_lookup(name_space, tokens.data(), tokens.size());

@@ -2,10 +2,6 @@
 // stay near the others, and take the memory they say.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <random>
-
 #include "engine/random_requests.h"
 #include "engine/variants.h"
 #include "model/architecture.h"
@@ -23,23 +19,6 @@ using testing_support::expect_error;
 using testing_support::make_options;
 using testing_support::OptionList;
 using testing_support::relative_error;
-using testing_support::run_all;
-
-// One model of each architecture of the golden vectors.
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(testing_support::golden_folder() + "/logits")) {
-    const std::filesystem::path& path = entry.path();
-    if (path.extension() != ".json") continue;
-    const testing_support::Golden golden((path.parent_path() / path.stem()).string());
-    const auto model = golden.index.at("path").get<std::string>();
-    if (!model.ends_with(".gguf") && model.find("base") != std::string::npos)
-      names.push_back(model);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 class Int8Engine : public testing::TestWithParam<std::string> {
  protected:
@@ -56,29 +35,13 @@ TEST_P(Int8Engine, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
   const auto make = [&](const OptionList& list) { return open(list, keep ? "head" : ""); };
   const auto alone = testing_support::one_at_a_time(make);
   const auto variants = testing_support::usual_variants(make);
-  size_t compared = 0;
-  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(90));
-       ++seed, compared += variants.size()) {
-    std::mt19937 random(seed * 7919 + static_cast<unsigned>(GetParam().size()));
-    std::vector<RequestSpec> batch;
-    const size_t count = 1 + random() % 8;
-    while (batch.size() < count)
-      batch.push_back(
-          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
-    testing_support::expect_equal_bits(*alone, variants, batch, random,
-                                       "seed " + std::to_string(seed));
-    if (HasFatalFailure()) return;
-  }
+  testing_support::expect_equal_bits(*alone, variants,
+                                     {testing_support::cases(90), GetParam().size()},
+                                     testing_support::random_batch);
 }
 
 std::vector<float> logits(Engine& engine) {
-  RequestSpec spec;
-  for (int32_t i = 0; i < 24; ++i) spec.tokens.push_back(1 + i * 5 % 60);
-  spec.task = Task::kLogits;
-  for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
-  const auto job = run_all(engine, {spec});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
+  return testing_support::values_of(engine, testing_support::many_logits(24, 64));
 }
 
 TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
@@ -103,13 +66,8 @@ TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
   EXPECT_EQ(Engine::estimate(path, options).weight_bytes, all->stats().weight_bytes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Int8Engine, testing::ValuesIn(model_names()),
-                         [](const auto& model) {
-                           std::string name = model.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, Int8Engine, testing::ValuesIn(testing_support::base_models()),
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 TEST(Int8Options, AreCheckedByName) {
   const testing_support::TinyCheckpoint checkpoint{tools::CheckpointShape{}};
@@ -195,9 +153,7 @@ TEST(Int8Options, AdaptersAddToWholeNumbers) {
     spec.task = Task::kLogits;
     for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
     spec.adapter = name;
-    const auto job = run_all(*engine, {spec});
-    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-    return job->result(0).values;
+    return testing_support::values_of(*engine, spec);
   };
   const std::vector<float> want = of("auto", "a"), got = of("int8", "a"), without = of("int8", "");
   EXPECT_LT(relative_error(got, want), 0.12);

@@ -48,33 +48,14 @@ TEST_P(KvInt8, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
   const auto make = [](const OptionList& list) { return open(list); };
   const auto alone = testing_support::one_at_a_time(make);
   const auto variants = testing_support::usual_variants(make);
-  size_t compared = 0;
-  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(80));
-       ++seed, compared += variants.size()) {
-    std::mt19937 random(seed * 7919 + 5);
-    std::vector<RequestSpec> batch;
-    const size_t count = 1 + random() % 8;
-    while (batch.size() < count)
-      batch.push_back(
-          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
-    testing_support::expect_equal_bits(*alone, variants, batch, random,
-                                       "seed " + std::to_string(seed));
-    if (HasFatalFailure()) return;
-  }
+  testing_support::expect_equal_bits(*alone, variants, {testing_support::cases(80), 5},
+                                     testing_support::random_batch);
 }
 
-RequestSpec long_request() {
-  RequestSpec spec;
-  for (int32_t i = 0; i < 90; ++i) spec.tokens.push_back(1 + i * 5 % 60);
-  spec.task = Task::kLogits;
-  for (int32_t id = 0; id < 60; ++id) spec.logit_ids.push_back(id);
-  return spec;
-}
+RequestSpec long_request() { return testing_support::many_logits(90, 60); }
 
 std::vector<float> logits(Engine& engine) {
-  const auto job = run_all(engine, {long_request()});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
+  return testing_support::values_of(engine, long_request());
 }
 
 TEST_P(KvInt8, IsNearTheOtherAtEveryLevelInLessMemory) {

@@ -2,9 +2,7 @@
 // invariance_test.cc promises, and those of tests/golden/level_bits.json on every machine.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
@@ -20,21 +18,6 @@ using testing_support::golden_folder;
 using testing_support::make_options;
 using testing_support::OptionList;
 using testing_support::run_all;
-
-// One model of each architecture of the golden vectors.
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(golden_folder() + "/logits")) {
-    const std::filesystem::path& path = entry.path();
-    if (path.extension() != ".json") continue;
-    const testing_support::Golden golden((path.parent_path() / path.stem()).string());
-    const auto model = golden.index.at("path").get<std::string>();
-    if (!model.ends_with(".gguf") && model.find("base") != std::string::npos)
-      names.push_back(model);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::string hex(const Sha256::Digest& digest) {
   std::string text;
@@ -63,16 +46,6 @@ class EveryLevel : public testing::TestWithParam<std::string> {
       if (level.available) list.emplace_back(level.name);
     return list;
   }
-  // The same of every run of this program.
-  static std::vector<RequestSpec> batch_of(unsigned seed, std::mt19937& random) {
-    random.seed(seed);
-    std::vector<RequestSpec> batch;
-    const size_t count = 1 + random() % 8;
-    while (batch.size() < count)
-      batch.push_back(
-          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
-    return batch;
-  }
 };
 
 TEST_P(EveryLevel, BatchesThreadsChunksAndCachesAreEqualBits) {
@@ -88,16 +61,9 @@ TEST_P(EveryLevel, BatchesThreadsChunksAndCachesAreEqualBits) {
     variants.push_back(
         {isa.c_str(), open(isa, {{"sharing", "false"}, {"cache", "false"}}, keep, dtype)});
   }
-  size_t compared = 0;
-  std::mt19937 random;
-  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(120));
-       ++seed, compared += variants.size()) {
-    const std::vector<RequestSpec> batch =
-        batch_of(seed * 7919 + static_cast<unsigned>(GetParam().size()), random);
-    testing_support::expect_equal_bits(*alone, variants, batch, random,
-                                       "seed " + std::to_string(seed));
-    if (HasFatalFailure()) return;
-  }
+  testing_support::expect_equal_bits(*alone, variants,
+                                     {testing_support::cases(120), GetParam().size()},
+                                     testing_support::random_batch);
 }
 
 // PREFIX_WRITE_LEVEL_BITS=1 writes the file anew: when bits are meant to change.
@@ -106,9 +72,10 @@ TEST_P(EveryLevel, BitsAreThoseOfEveryMachine) {
   for (const std::string& isa : isas()) {
     const auto engine = open(isa, {});
     Sha256 hash;
-    std::mt19937 random;
     for (unsigned seed = 1; seed <= 3; ++seed) {
-      const std::vector<RequestSpec> batch = batch_of(seed, random);
+      std::mt19937 random(seed);
+      const std::vector<RequestSpec> batch =
+          testing_support::random_batch(random, 1 + random() % 8);
       const auto job = run_all(*engine, batch);
       for (size_t i = 0; i < batch.size(); ++i) {
         const RequestResult& result = job->result(i);
@@ -130,13 +97,8 @@ TEST_P(EveryLevel, BitsAreThoseOfEveryMachine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, EveryLevel, testing::ValuesIn(model_names()),
-                         [](const auto& model) {
-                           std::string name = model.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return c == '-' || c == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, EveryLevel, testing::ValuesIn(testing_support::base_models()),
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 // Pages of one level are those of another, also on a disk.
 TEST(EveryLevelPages, AreOfUseToAnotherLevel) {

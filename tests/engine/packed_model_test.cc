@@ -60,18 +60,10 @@ void pack(const std::string& model, const std::string& to, const OptionList& lis
   Engine::create(model, options, nullptr);
 }
 
-RequestSpec some_request() {
-  RequestSpec spec;
-  for (int32_t i = 0; i < 40; ++i) spec.tokens.push_back(1 + i * 5 % 60);
-  spec.task = Task::kLogits;
-  for (int32_t id = 0; id < 60; ++id) spec.logit_ids.push_back(id);
-  return spec;
-}
+RequestSpec some_request() { return testing_support::many_logits(40, 60); }
 
 std::vector<float> logits(Engine& engine) {
-  const auto job = run_all(engine, {some_request()});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
+  return testing_support::values_of(engine, some_request());
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -91,14 +83,8 @@ Sha256::Digest fingerprint(const std::string& path, const std::string& keep) {
 // All models of the golden vectors that have logits.
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(testing_support::golden_folder() + "/logits")) {
-    if (entry.path().extension() != ".json") continue;
-    const testing_support::Golden golden(
-        (entry.path().parent_path() / entry.path().stem()).string());
-    names.push_back(golden.index.at("path").get<std::string>());
-  }
-  std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  for (const auto& [name, architecture] : testing_support::golden_architectures())
+    names.push_back(name);
   return names;
 }
 
@@ -153,12 +139,7 @@ TEST(PackedModel, OfATiedModelWhoseFileRepeatsTheEmbedding) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Golden, PackedModels, testing::ValuesIn(model_names()),
-                         [](const auto& model) {
-                           std::string name = model.param;
-                           std::ranges::replace_if(
-                               name, [](char c) { return !std::isalnum(c); }, '_');
-                           return name;
-                         });
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 class Packed : public testing::Test {
  protected:
@@ -321,9 +302,7 @@ TEST_F(Packed, AttentionThatIsAskedForChangesNoWeights) {
     spec.task = Task::kEmbed;
     spec.logit_ids.clear();
     const auto engine = open_int8(path, both);
-    const auto job = run_all(*engine, {spec});
-    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-    return job->result(0).values;
+    return testing_support::values_of(*engine, spec);
   };
   EXPECT_TRUE(same_bits(vector(path_), vector(checkpoint_.path())));
 }

@@ -21,32 +21,32 @@ class Pooled : public ::testing::Test {
 TEST_F(Pooled, EachIsMadeOfTheVectorsOfTheTokens) {
   const auto engine = make_engine(checkpoint_);
   const std::vector<int32_t> tokens = random_tokens(random_, 75, 131);
-  const std::vector<float> all = vector_of(*engine, embedding(tokens, Pooling::kTokens));
+  const std::vector<float> all = values_of(*engine, embedding(tokens, Pooling::kTokens));
   ASSERT_EQ(all.size() % tokens.size(), 0u);
   const size_t width = all.size() / tokens.size();
   const auto row = [&](size_t i) {
     const auto begin = all.begin() + static_cast<ptrdiff_t>(i * width);
     return std::vector<float>(begin, begin + static_cast<ptrdiff_t>(width));
   };
-  EXPECT_TRUE(same_bits(vector_of(*engine, embedding(tokens, Pooling::kFirst)), row(0)));
-  EXPECT_TRUE(same_bits(vector_of(*engine, embedding(tokens, Pooling::kLast)), row(74)));
+  EXPECT_TRUE(same_bits(values_of(*engine, embedding(tokens, Pooling::kFirst)), row(0)));
+  EXPECT_TRUE(same_bits(values_of(*engine, embedding(tokens, Pooling::kLast)), row(74)));
   std::vector<float> mean(width);
   for (size_t i = 0; i < width; ++i) {
     double sum = 0;
     for (size_t t = 0; t < tokens.size(); ++t) sum += double{all[t * width + i]};
     mean[i] = static_cast<float>(sum / 75);
   }
-  EXPECT_TRUE(same_bits(vector_of(*engine, embedding(tokens, Pooling::kMean)), mean));
+  EXPECT_TRUE(same_bits(values_of(*engine, embedding(tokens, Pooling::kMean)), mean));
   // A text is the beginning of another: each of its tokens has the same vector.
   const std::vector<float> half =
-      vector_of(*engine, embedding(first_tokens(tokens, 40), Pooling::kTokens));
+      values_of(*engine, embedding(first_tokens(tokens, 40), Pooling::kTokens));
   EXPECT_TRUE(std::equal(half.begin(), half.end(), all.begin()));
 }
 
 TEST_F(Pooled, PositionsChooseAmongThem) {
   const auto engine = make_engine(checkpoint_);
   const std::vector<int32_t> tokens = random_tokens(random_, 50, 131);
-  const std::vector<float> all = vector_of(*engine, embedding(tokens, Pooling::kTokens));
+  const std::vector<float> all = values_of(*engine, embedding(tokens, Pooling::kTokens));
   const size_t width = all.size() / 50;
   RequestSpec some = embedding(tokens, Pooling::kTokens);
   some.positions = {3, 4, 31, 32, 49};
@@ -54,11 +54,11 @@ TEST_F(Pooled, PositionsChooseAmongThem) {
   for (const int32_t p : some.positions)
     want.insert(want.end(), all.begin() + static_cast<ptrdiff_t>(p * width),
                 all.begin() + static_cast<ptrdiff_t>((p + 1) * width));
-  EXPECT_TRUE(same_bits(vector_of(*engine, some), want));  // of tokens that are in the cache
+  EXPECT_TRUE(same_bits(values_of(*engine, some), want));  // of tokens that are in the cache
   const auto cold = make_engine(checkpoint_);
-  EXPECT_TRUE(same_bits(vector_of(*cold, some), want));
+  EXPECT_TRUE(same_bits(values_of(*cold, some), want));
   some.dimensions = 5;
-  EXPECT_EQ(vector_of(*engine, some).size(), 25u);
+  EXPECT_EQ(values_of(*engine, some).size(), 25u);
 }
 
 TEST_F(Pooled, CutsCompanyAndTheCacheChangeNoBit) {
@@ -73,7 +73,7 @@ TEST_F(Pooled, CutsCompanyAndTheCacheChangeNoBit) {
   std::vector<std::vector<float>> want;
   for (const RequestSpec& spec : batch) {
     const auto alone = make_engine(checkpoint_, {{"sharing", "false"}});
-    want.push_back(vector_of(*alone, spec));
+    want.push_back(values_of(*alone, spec));
   }
   for (const char* rows : {"1", "5", "33", "2048"}) {
     const auto engine = make_engine(checkpoint_, {{"rows", rows}});

@@ -63,4 +63,10 @@ inline RequestSpec random_task(std::mt19937& random, std::vector<int32_t> tokens
   return spec;
 }
 
+inline std::vector<RequestSpec> random_batch(std::mt19937& random, size_t count) {
+  std::vector<RequestSpec> batch;
+  while (batch.size() < count) batch.push_back(random_task(random, random_prompt(random, batch)));
+  return batch;
+}
+
 }  // namespace prefix::testing_support

@@ -66,17 +66,15 @@ TEST_P(HybridInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqu
   variants.push_back({"little memory", make({{"threads", "2"},
                                              {"rows", "50"},
                                              {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})});
-  size_t compared = 0;
-  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(2000 / 8) + 1);
-       ++seed, compared += variants.size()) {
-    std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
-    std::vector<RequestSpec> batch;
-    const size_t count = seed % 8 == 0 ? 1 + random() % 40 : 1 + random() % 8;
-    while (batch.size() < count) batch.push_back(random_hybrid_request(random, batch, shape.vocab));
-    testing_support::expect_equal_bits(*alone, variants, batch, random,
-                                       "seed " + std::to_string(seed));
-    if (HasFatalFailure()) return;
-  }
+  testing_support::expect_equal_bits(
+      *alone, variants, {testing_support::cases(2000 / 8) + 1, isa.size(), 40},
+      [&](std::mt19937& random, size_t count) {
+        std::vector<RequestSpec> batch;
+        while (batch.size() < count)
+          batch.push_back(random_hybrid_request(random, batch, shape.vocab));
+        return batch;
+      });
+  if (HasFatalFailure()) return;
   EXPECT_GT(variants[0].engine->stats().states, 0);
   EXPECT_GT(variants[4].engine->stats().state_evictions, 0);
 }

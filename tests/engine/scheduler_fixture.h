@@ -59,6 +59,7 @@ struct SchedulerTest : testing::Test {
 
   // n tokens that share nothing with those of another number.
   static std::vector<int32_t> text(int32_t number, size_t n) {
+    EXPECT_LT(number, 131) << "it is no token of the model";
     std::vector<int32_t> tokens(n, 3);
     tokens[0] = number;
     return tokens;

@@ -61,4 +61,25 @@ inline void expect_equal_bits(Engine& alone, const std::vector<Variant>& variant
   }
 }
 
+struct Batches {
+  int cases;        // requests that are compared, in all variants together
+  size_t salt;      // of the random numbers
+  size_t most = 8;  // requests of every eighth batch; of the others 8
+};
+
+// Batches of batch_of(random, count) through all of them.
+template <typename BatchOf>
+void expect_equal_bits(Engine& alone, const std::vector<Variant>& variants, const Batches& batches,
+                       const BatchOf& batch_of) {
+  int compared = 0;
+  for (unsigned seed = 0; compared < batches.cases; ++seed) {
+    std::mt19937 random(seed * 7919 + static_cast<unsigned>(batches.salt));
+    const size_t count = 1 + random() % (seed % 8 == 0 ? batches.most : 8);
+    expect_equal_bits(alone, variants, batch_of(random, count), random,
+                      "seed " + std::to_string(seed));
+    if (testing::Test::HasFatalFailure()) return;
+    compared += static_cast<int>(variants.size());
+  }
+}
+
 }  // namespace prefix::testing_support

@@ -94,17 +94,14 @@ TEST_P(WindowInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqu
                         make({{"rows", "50"}, {"cache_bytes", std::to_string(24 * page)}})});
   }
   // Eight levels and more, so 500 cases of each architecture.
-  size_t compared = 0;
-  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(520 / 8));
-       ++seed, compared += variants.size()) {
-    std::mt19937 random(seed * 7919 + static_cast<unsigned>(GetParam().isa.size()));
-    std::vector<RequestSpec> batch;
-    const size_t count = seed % 8 == 0 ? 1 + random() % 40 : 1 + random() % 8;
-    while (batch.size() < count) batch.push_back(random_request(random, batch));
-    testing_support::expect_equal_bits(*alone, variants, batch, random,
-                                       "seed " + std::to_string(seed));
-    if (HasFatalFailure()) return;
-  }
+  testing_support::expect_equal_bits(*alone, variants,
+                                     {testing_support::cases(520 / 8), GetParam().isa.size(), 40},
+                                     [&](std::mt19937& random, size_t count) {
+                                       std::vector<RequestSpec> batch;
+                                       while (batch.size() < count)
+                                         batch.push_back(random_request(random, batch));
+                                       return batch;
+                                     });
 }
 
 // A cached prompt that is continued at its end, inside the window before it, and behind that.

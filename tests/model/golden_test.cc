@@ -207,11 +207,8 @@ TEST_P(GoldenModel, Bf16IsAsNearAsThatOfTransformers) {
   EXPECT_LE(f.hidden.relative(), kOfTheirs * theirs_.at("hidden"));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(model_names()), [](const auto& model) {
-  std::string name = model.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(model_names()),
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 TEST(Golden, Bf16KeepsTheBestTokenAt99PercentOfAllClearPositions) {
   int positions = 0, kept = 0;

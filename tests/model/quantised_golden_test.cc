@@ -62,12 +62,8 @@ TEST_P(QuantisedModel, EqualsItsTwinInF32) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, QuantisedModel, testing::ValuesIn(quantised_models()), [](const auto& model) {
-      std::string name = model.param;
-      std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(All, QuantisedModel, testing::ValuesIn(quantised_models()),
+                         [](const auto& model) { return testing_support::test_name(model.param); });
 
 }  // namespace
 }  // namespace prefix

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -37,6 +40,35 @@ struct Golden {
 };
 
 inline std::string golden_folder() { return std::string(PREFIX_TEST_DATA) + "/golden"; }
+
+// The models whose logits are there, below golden_models(), with their architectures.
+inline const std::map<std::string, std::string>& golden_architectures() {
+  static const std::map<std::string, std::string> models = [] {
+    std::map<std::string, std::string> read;
+    for (const auto& entry : std::filesystem::directory_iterator(golden_folder() + "/logits")) {
+      const std::filesystem::path& path = entry.path();
+      if (path.extension() != ".json") continue;
+      const Golden golden((path.parent_path() / path.stem()).string());
+      read[golden.index.at("path").get<std::string>()] = golden.index.at("architecture");
+    }
+    return read;
+  }();
+  return models;
+}
+
+// One of each architecture.
+inline std::vector<std::string> base_models() {
+  std::vector<std::string> names;
+  for (const auto& [name, architecture] : golden_architectures())
+    if (!name.ends_with(".gguf") && name.find("base") != std::string::npos) names.push_back(name);
+  return names;
+}
+
+// Of a test over a model: GoogleTest takes letters, digits and _.
+inline std::string test_name(std::string model) {
+  std::ranges::replace_if(model, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  return model;
+}
 
 // How far apart two vectors are.
 struct Distance {

@@ -54,7 +54,7 @@ void Scheduler::admit() {
           use.waits = true;
           break;
         case Admission::kLacksPages:
-          blocked_ = {state->id, waiting[i].index, pages_.available(), tree_.held_frames()};
+          blocked_ = {state->id, waiting[i].index, tree_.tick()};
           return;
       }
     }
@@ -87,12 +87,11 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   return false;
 }
 
-// It did not fit when no less was free, and no more of the tree held: so it need not be tried. States
-// and bands hold pages beside.
+// It did not fit, and no path of the tree was taken or let go of since: so it need not be tried.
+// States and bands hold pages beside.
 bool Scheduler::is_blocked(const JobState& state, size_t index) const {
   return blocked_.job == state.id && blocked_.index == index && !running_.empty() &&
-         !states_.on() && tree_.window() == 0 && pages_.available() <= blocked_.available &&
-         tree_.held_frames() >= blocked_.held;
+         !states_.on() && tree_.window() == 0 && tree_.tick() == blocked_.tick;
 }
 
 // Where it does not fit now, those that run will make room when they end.

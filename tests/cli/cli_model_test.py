@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Tests of `prefix info`, `bench` and `pack`, from outside: cli_model_test.py [--bin DIR] [unittest arguments].
+
+What the command says of a model and makes of it. The last line is "N passed, N failed, N skipped".
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+from outside import BIN, ROOT, SHARED, lines, main, prefix, run, tokens
+
+
+class Info(unittest.TestCase):
+    def test_model(self):
+        done = prefix("info", SHARED["model"], "--context", "4097")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("4096 positions", done.stderr)
+        done = prefix("info", SHARED["model"], "--json", "--context", "100", "--batch", "3")
+        model = json.loads(done.stdout)["model"]
+        self.assertEqual(model["sizes"]["layers"], 2)
+        self.assertEqual(model["parameters"], sum(g["parameters"] for g in model["tensors"]))
+        self.assertEqual(model["needed"]["kv"], 300 * model["kv_bytes_per_token"])
+        self.assertGreater(model["flops_per_token"], 0)
+        self.assertEqual(model["needed"]["states"], 0)
+        shown = prefix("info", SHARED["model"]).stdout
+        self.assertIn("architecture", shown)
+        self.assertIn("for 1 sequences of 4,096 tokens", shown)
+        self.assertNotIn("state", shown)
+
+    def test_model_with_recurrent_layers(self):
+        path = ROOT / "build" / "golden-models" / "granite-h-base"
+        model = json.loads(prefix("info", path, "--json").stdout)["model"]
+        self.assertEqual(model["sizes"]["recurrent_layers"], 3)
+        # Three layers; three columns of 224 channels, and 6 heads of 32 x 16, in f32.
+        self.assertEqual(model["state_bytes"], 3 * 4 * (3 * 224 + 6 * 32 * 16))
+        needed = model["needed"]
+        self.assertEqual(needed["context"], 256)  # all there are
+        # What one takes of the cache is what a cache without room for it says.
+        small = prefix("run", "--model", path, "--option", "cache_bytes=1").stderr
+        state, page = map(int, re.search(r"recurrent layers takes (\d+) and a page of 32 tokens (\d+)", small).groups())
+        self.assertGreater(state, model["state_bytes"])
+        self.assertEqual((needed["kv"], needed["states"]), (256 // 32 * page, 2 * state))
+        four = json.loads(prefix("info", path, "--json", "--batch", "4").stdout)["model"]
+        self.assertEqual(four["needed"]["states"], 5 * state)
+        self.assertEqual(four["needed"]["total"], sum(four["bytes"][key] for key in ("weights", "activations")) +
+                         4 * needed["kv"] + 5 * state)
+        shown = prefix("info", path).stdout
+        self.assertIn("a state of the recurrent layers", shown)
+        self.assertRegex(shown, "for 1 sequences of 256 tokens .*, states ")
+
+    def test_machine(self):
+        machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
+        self.assertEqual([d["kind"] for d in machine["devices"] if d["chosen"]], ["cpu"])
+        self.assertEqual(sum(d["kind"] == "cpu" for d in machine["devices"]), 1)
+        self.assertIn(machine["devices"][0]["level"], machine["features"])
+        self.assertTrue(all(d["available"] or d["reason"] for d in machine["devices"]))
+        gpus = [d for d in machine["devices"] if d["kind"] == "cuda"]
+        if any(d["available"] for d in gpus):
+            self.assertEqual(machine["gpu"], "available")
+        elif gpus:
+            self.assertEqual(machine["gpu"], f"none: {gpus[0]['reason']}")
+        else:
+            why = prefix("run", "--model", SHARED["model"], "--device", "cuda").stderr
+            self.assertEqual(f"prefix run: {machine['gpu'].removeprefix('none: ')} (PREFIX_ERR_UNSUPPORTED_DEVICE)\n", why)
+        cpu = machine["devices"][0]
+        self.assertRegex(prefix("info", "--machine").stdout, rf"(?m)^cpu: .*{cpu['level']}, {cpu['threads']} threads, ")
+
+    def test_options(self):
+        options = json.loads(prefix("info", "--options", "--json").stdout)["options"]
+        by_key = {option["key"]: option for option in options}
+        self.assertEqual(len(by_key), len(options))
+        self.assertEqual(by_key["max_tokens"]["scope"], "generate")
+        self.assertEqual(by_key["dtype"]["values"], "bf16|f32")
+        self.assertEqual(by_key["temperature"]["range"], [0, 1000])
+        said = prefix("info", "--options").stdout
+        for option in options:
+            self.assertRegex(said, rf"(?m)^  {option['key']} ")
+            self.assertIn(option["doc"], said)
+        self.assertLess(said.index("of engines:"), said.index("of requests of every kind:"))
+
+
+class Bench(unittest.TestCase):
+    def test_json_lines(self):
+        done = prefix("bench", "--model", SHARED["model"], "--shape", "4,32,8", "--decode", "3,32,4,5", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        scored, decoded = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(scored["shared"]["rows"], 32 + 4 * 8)
+        self.assertEqual(scored["unshared"]["rows"], 4 * 40)
+        self.assertEqual(decoded["generated_tokens"], 5)
+        for shape in (scored, decoded):
+            self.assertEqual(len(shape["shared"]["samples"]), 3)
+            self.assertGreater(shape["ratio"], 0)
+            self.assertGreater(shape["unshared"]["kv_peak_bytes"], 0)
+
+    def test_operations_are_those_of_info(self):
+        for name in ("granite-h-base", "mixtral-base"):
+            path = ROOT / "build" / "golden-models" / name
+            model = json.loads(prefix("info", path, "--json").stdout)["model"]
+            layers = sum(group["parameters"] * (model["sizes"]["experts_per_token"] / model["sizes"]["experts"]
+                                                if group["group"] == "experts" else 1)
+                         for group in model["tensors"] if group["group"] not in ("embedding", "norm", "output", "unused"))
+            done = prefix("bench", "--model", path, "--shape", "2,64,8", "--pairs", "1", "--json")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            side = json.loads(done.stdout)["shared"]
+            operations = side["gemm_gflops_per_second"] * 1e9 * side["gemm_seconds"]
+            self.assertAlmostEqual(operations / side["rows"] / (2 * layers), 1, places=6, msg=name)
+
+
+class Pack(unittest.TestCase):
+    """Results of a packed model are those of compute=int8 with the model itself, and a model is whole or not there."""
+
+    REQUESTS = [{"tokens": tokens(20, seed), "task": "logits", "ids": [3, 4, 5]} for seed in range(3)]
+
+    def setUp(self):
+        self.out = SHARED["folder"] / f"packed-{self.id().rpartition('.')[2]}"
+
+    def test_results_are_the_same(self):
+        done = prefix("pack", "--model", SHARED["model"], "--out", self.out, "--keep", "")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["out"], str(self.out))
+        self.assertGreater(report["bytes"], 0)
+        flags = ("--option", "compute=int8", "--option", "compute_keep=")
+        results = run(self.REQUESTS, *flags)
+        packed = prefix("run", "--model", self.out, *flags, stdin=lines(self.REQUESTS))
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        self.assertEqual([json.loads(line)["logits"] for line in packed.stdout.splitlines()],
+                         [result["logits"] for result in results])
+        info = prefix("info", self.out, "--json", "--option", "compute=int8", "--option", "compute_keep=")
+        self.assertEqual(info.returncode, 0, info.stderr)
+        for group in json.loads(info.stdout)["model"]["tensors"]:
+            self.assertEqual(group["dtype"] == "int8", group["group"] != "norm", group)
+            self.assertGreaterEqual(group["bytes"], group["parameters"])
+
+    def test_what_cannot_be_is_said(self):
+        self.assertEqual(prefix("pack", "--model", SHARED["model"], "--out", self.out).returncode, 0)
+        before = sorted(path.name for path in SHARED["folder"].iterdir())
+        again = prefix("pack", "--model", SHARED["model"], "--out", self.out)
+        twice = prefix("pack", "--model", self.out, "--out", f"{self.out}-2")
+        plain = prefix("run", "--model", self.out, stdin=lines(self.REQUESTS))
+        nothing = prefix("pack", "--model", SHARED["model"])
+        for done, text in ((again, "not overwritten"), (twice, "already"), (plain, "compute=int8"), (nothing, "--out")):
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertEqual(sorted(path.name for path in SHARED["folder"].iterdir()), before)
+
+    def test_a_killed_process_leaves_nothing_under_the_name(self):
+        command = [BIN / "prefix", "pack", "--model", SHARED["model"], "--out", self.out]
+        for milliseconds in (0, 2, 5, 10, 20, 40, 80):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                time.sleep(milliseconds / 1000)
+                process.kill()
+            if not self.out.exists():
+                continue
+            done = prefix("run", "--model", self.out, "--option", "compute=int8", stdin=lines(self.REQUESTS))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shutil.rmtree(self.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
