@@ -128,22 +128,39 @@ const CacheEvent* CacheEvents::read(int64_t from) const {
                                     ring_.front().sequence)];
 }
 
-void CacheEvents::dump(const std::vector<NodeId>& roots,
-                       const std::function<void(const CacheEvent&)>& f) {
-  // Breadth first: a queue of nodes.
-  std::deque<NodeId> open(roots.begin(), roots.end());
-  for (; !open.empty(); open.pop_front()) {
-    const NodeId id = open.front();
+// Those that have blocks in memory, each behind its parent.
+std::vector<NodeId> CacheEvents::nodes_below(const std::vector<NodeId>& roots) const {
+  std::vector<NodeId> nodes(roots.begin(), roots.end());
+  size_t kept = 0;
+  for (size_t at = 0; at < nodes.size(); ++at) {
+    const NodeId id = nodes[at];
     const Node& n = tree_.node(id);
     if (states_ && n.kept_states == 0) continue;
+    nodes[kept++] = id;
+    if (n.computed < n.length) continue;
+    for (NodeId c = n.first_child; c != kNoNode; c = tree_.node(c).next) nodes.push_back(c);
+  }
+  nodes.resize(kept);
+  return nodes;
+}
+
+void CacheEvents::removed(NodeId root) {
+  posting([&] {
+    std::vector<NodeId> nodes = nodes_below({root});
+    for (; !nodes.empty(); nodes.pop_back()) post_removed(nodes.back(), 0);
+  });
+}
+
+void CacheEvents::dump(const std::vector<NodeId>& roots,
+                       const std::function<void(const CacheEvent&)>& f) {
+  for (const NodeId id : nodes_below(roots)) {
+    const Node& n = tree_.node(id);
     for_each_full_page(tree_, n, 0, n.computed, [&](int32_t, int32_t page_block) {
       if (!ends_block(page_block)) return;
       CacheEvent event = stored(id, page_block);
       event.sequence = next_;
       f(event);
     });
-    if (n.computed < n.length) continue;
-    for (NodeId c = n.first_child; c != kNoNode; c = tree_.node(c).next) open.push_back(c);
   }
 }
 

@@ -58,6 +58,9 @@ class CacheEvents {
   void evicting(NodeId id, int32_t from);
   void state_kept(NodeId id);
   void taking_state(NodeId id);
+  // What is below a root is removed for those who read, though it stays: it is not to be told of
+  // again.
+  void removed(NodeId root);
   // After something was taken away on request.
   void check_cleared();
 
@@ -73,6 +76,7 @@ class CacheEvents {
   CacheEvent stored(NodeId id, int32_t page_block);
   template <typename F>
   void posting(const F& f);
+  std::vector<NodeId> nodes_below(const std::vector<NodeId>& roots) const;
   void post_stored(NodeId id, int32_t from);
   void post_removed(NodeId id, int32_t from);
   void post(CacheEvent event);

@@ -43,11 +43,16 @@ int64_t Engine::close_namespace(int32_t name_space) {
   return freed;
 }
 
+// What its requests hold stays in memory, but nobody finds it there, and its blocks have the names
+// of those of the next namespace that is opened by its name: for readers of events it goes now.
 int64_t Engine::close_one(int32_t name_space) {
   const int64_t before = tree_->tokens_of(name_space);
   scheduler_->expire_cache();
   scheduler_->end_leases(name_space);
-  scheduler_->roots().for_each(name_space, [&](NodeId root) { tree_->drop(root); });
+  scheduler_->roots().for_each(name_space, [&](NodeId root) {
+    tree_->drop(root);
+    if (events_) events_->removed(root);
+  });
   const int64_t freed = before - tree_->tokens_of(name_space);
   limits_.erase(name_space);
   namespaces_.close(name_space);
@@ -83,20 +88,24 @@ int32_t Engine::usable_tokens(const Match& match, size_t length, bool lasting) c
   return state == kNoNode ? 0 : tree_->node(state).end();
 }
 
+// What there is of the path that a request would have which reads these tokens and no more.
+Match Engine::match_of(int32_t name_space, std::span<const int32_t> tokens) const {
+  const auto length = static_cast<int32_t>(std::min<size_t>(tokens.size(), INT32_MAX));
+  const NodeId root = scheduler_->roots().find(name_space, length);
+  return root == kNoNode ? Match{} : tree_->match(root, tokens);
+}
+
 std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
                                             std::span<const std::span<const int32_t>> prompts) {
   std::lock_guard lock(mutex_);
   require_open();
   namespaces_.require(name_space);
   scheduler_->expire_cache();
-  const std::vector<NodeId> roots = scheduler_->roots().roots_of(name_space);
-  std::vector<CacheInfo> found(prompts.size());
-  for (size_t i = 0; i < prompts.size(); ++i) {
-    for (const NodeId root : roots) {
-      const Match m = tree_->match(root, prompts[i]);
-      const int32_t cached = usable_tokens(m, prompts[i].size());
-      if (cached >= found[i].cached_tokens) found[i] = {cached, m.matched - m.computed};
-    }
+  std::vector<CacheInfo> found;
+  found.reserve(prompts.size());
+  for (const std::span<const int32_t> prompt : prompts) {
+    const Match m = match_of(name_space, prompt);
+    found.push_back({usable_tokens(m, prompt.size()), m.matched - m.computed});
   }
   return found;
 }
@@ -115,24 +124,29 @@ int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n)
   return evicted;
 }
 
-CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) {
-  std::lock_guard lock(mutex_);
-  require_open();
+// The node of the last token that stays is to end there, so that no more stays. No lease: it takes a
+// split, which would disturb the step that runs.
+CachePin Engine::pin_now(int32_t name_space, std::span<const int32_t> tokens, int64_t ttl_ms) {
   namespaces_.require(name_space);
   if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
   scheduler_->expire_cache();
-  NodeId path = kNoNode;
-  int32_t best = 0;
-  scheduler_->roots().for_each(name_space, [&](NodeId root) {
-    const Match m = tree_->match(root, {tokens, n});
-    if (const int32_t usable = usable_tokens(m, n, true); usable > best) {
-      path = m.node;
-      best = usable;
-    }
-  });
-  if (best == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
-  // The whole edge stays that holds the last token: a split would disturb a step that runs now.
-  return {scheduler_->add_lease(tree_->node_at(path, best - 1), ttl_ms), best};
+  const Match m = match_of(name_space, tokens);
+  const int32_t stays = usable_tokens(m, tokens.size(), true);
+  if (stays == 0) fail(Code::kNotFound, "nothing of these ", tokens.size(), " tokens is cached");
+  if (stepping_ && tree_->node(tree_->node_at(m.node, stays - 1)).end() != stays) return {};
+  return {scheduler_->add_lease(tree_->end_at(m.node, stays), ttl_ms), stays};
+}
+
+CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) {
+  const Hold hold(*this);
+  CachePin pin;
+  {
+    std::lock_guard lock(mutex_);
+    require_open();
+    pin = pin_now(name_space, {tokens, n}, ttl_ms);
+  }
+  if (pin.lease == 0) run_exclusive([&] { pin = pin_now(name_space, {tokens, n}, ttl_ms); });
+  return pin;
 }
 
 void Engine::cache_unpin(int64_t lease) {
@@ -212,8 +226,9 @@ EventDump Engine::dump_events() {
   require_open();
   require_events();
   EventDump dump;
-  events_->dump(scheduler_->roots().all(),
-                [&](const CacheEvent& event) { dump.blocks.push_back(event); });
+  std::vector<NodeId> roots = scheduler_->roots().all();
+  std::erase_if(roots, [&](NodeId root) { return !is_open(root); });
+  events_->dump(roots, [&](const CacheEvent& event) { dump.blocks.push_back(event); });
   dump.next = events_->next_sequence();
   return dump;
 }
@@ -309,6 +324,10 @@ void Engine::warn_of_idle_options() {
       idle(option, "the model runs on the CPU (device)");
 }
 
+bool Engine::is_open(NodeId id) const {
+  return namespaces_.has(tree_->name_space(tree_->node(id)));
+}
+
 void Engine::watch_tree(const LoadProgress& progress) {
   if (!options_.get_bool("sharing")) return;
   const int64_t capacity = options_.get_int("cache_events");
@@ -321,7 +340,7 @@ void Engine::watch_tree(const LoadProgress& progress) {
   Tree::Observer observer;
   observer.evicting = [this](NodeId id, int32_t from, EvictReason why) {
     if (why == EvictReason::kCapacity) scheduler_->misses().made_room(*tree_, id, from);
-    if (events_) events_->evicting(id, from);
+    if (events_ && is_open(id)) events_->evicting(id, from);
     std::erase_if(saves_, [&](const std::weak_ptr<PagesToSave>& save) {
       const std::shared_ptr<PagesToSave> pages = save.lock();
       if (pages) pages->evicting(*tree_, id, from);
@@ -329,14 +348,18 @@ void Engine::watch_tree(const LoadProgress& progress) {
     });
   };
   observer.taking_state = [this](NodeId id) {
-    if (events_) events_->taking_state(id);
+    if (events_ && is_open(id)) events_->taking_state(id);
     for (const std::weak_ptr<PagesToSave>& save : saves_)
       if (const std::shared_ptr<PagesToSave> to_save = save.lock())
         to_save->taking_state(tree_->state_pages(id));
   };
   if (events_) {
-    observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
-    observer.state_kept = [this](NodeId id) { events_->state_kept(id); };
+    observer.computed = [this](NodeId id, int32_t from) {
+      if (is_open(id)) events_->computed(id, from);
+    };
+    observer.state_kept = [this](NodeId id) {
+      if (is_open(id)) events_->state_kept(id);
+    };
   }
   tree_->set_observer(std::move(observer));
 }

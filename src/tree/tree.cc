@@ -9,11 +9,6 @@
 #include "tree/common_prefix.h"
 
 namespace prefix {
-namespace {
-
-constexpr size_t kFewExpiries = 64;
-
-}  // namespace
 
 Tree::Tree(PagePool& pages, const TreeOptions& options)
     : pages_(pages), window_(options.window), whole_(options.whole), common_(nodes_, state_) {
@@ -425,63 +420,14 @@ void Tree::prune(NodeId id, bool keep) {
   }
 }
 
-// Of a node that is not queued. A time that there is no memory for has come: the node is usable still,
-// and the first to go.
-void Tree::expire_at(NodeId id, int64_t ms) noexcept {
-  try {
-    const auto [life, is_new] = expires_.try_emplace(id, Life{ms, ms});
-    life->second.end_ms = ms;
-    if (!is_new && ms >= life->second.place_ms) return;
-    if (expiries_.size() > 2 * expires_.size() + kFewExpiries) drop_outdated_expiries();
-    place_expiry(id, life->second);
-  } catch (const std::bad_alloc&) {
-    expires_.erase(id);
-    nodes_[id].expired = true;
-    children_changed(id);
-  }
-}
-
-// Without memory when one was taken before.
-void Tree::place_expiry(NodeId id, Life& life) {
-  expiries_.push({life.end_ms, id});
-  life.place_ms = life.end_ms;
-}
-
-void Tree::drop_outdated_expiries() {
-  std::vector<Expiry> all;
-  all.reserve(expires_.size());
-  for (const auto& [node, life] : expires_) all.push_back({life.place_ms, node});
-  expiries_ = decltype(expiries_)(std::greater<>(), std::move(all));
-}
-
-void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept {
-  const bool was = std::exchange(nodes_[id].expired, false);
-  if (was) children_changed(id);
-  const bool starts = was || is_new;
-  const auto found = expires_.find(id);
-  if (use.expires_ms == 0) {
-    if (found != expires_.end()) expires_.erase(found);
-  } else if (starts || (found != expires_.end() && found->second.end_ms < use.expires_ms)) {
-    expire_at(id, use.expires_ms);
-  }
-}
-
-void Tree::prolong(NodeId id, int64_t expires_ms) noexcept {
-  for (; nodes_[id].length > 0; id = nodes_[id].parent) {
-    set_expiry(id, {.expires_ms = expires_ms}, false);
-    if (whole_) return;
-  }
-}
-
 // What a use leaves on the nodes it found. They are held, so none of them is queued.
 void Tree::use_path(NodeId id, const AttachOptions& use) {
-  const bool expiring = !expires_.empty();
   for (; nodes_[id].length > 0; id = nodes_[id].parent) {
     Node& n = nodes_[id];
     n.last_use = tick_;
     n.priority = std::max(n.priority, use.priority);
     if (use.count_as_use) ++n.uses;
-    if (expiring || n.expired) set_expiry(id, use, false);
+    if (ends_before(id, use.expires_ms)) set_end(id, use.expires_ms);
     if (whole_) return;  // what is above are other texts
   }
 }
@@ -505,8 +451,14 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
     throw;
   }
   if (match.matched == n) {
-    use_path(match.node, use);
-    return match.node;
+    NodeId id = match.node;
+    if (match.offset < nodes_[id].length && ends_before(id, use.expires_ms)) {
+      id = split(id, match.offset);  // the rest is not used, and ends when it would have
+      lock(id);
+      let_go(match.node, true);
+    }
+    use_path(id, use);
+    return id;
   }
   NodeId parent = match.node;
   if (match.offset < nodes_[parent].length) parent = split(parent, match.offset);
@@ -515,7 +467,7 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   leaf.job = use.job;
   leaf.uses = 1;
   leaf.priority = use.priority;
-  set_expiry(id, use, true);
+  set_end(id, use.expires_ms);
   move_lock(match.node, id);
   if (!whole_) use_path(parent, use);
   return id;
@@ -562,17 +514,17 @@ NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const At
     fresh.job = use.job;
     fresh.uses = 1;
     fresh.priority = use.priority;
-    set_expiry(id, use, true);
+    set_end(id, use.expires_ms);
   }
   return id;
 }
 
-NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken,
-                     bool slides) {
+NodeId Tree::advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
+                     int32_t* pages_taken) {
   *pages_taken = 0;
   prepare(2, 1);
   const auto follow = [&](NodeId along) {
-    if (!slides) *pages_taken = own_page(page_at(nodes_[along], length));
+    if (!use.slides) *pages_taken = own_page(page_at(nodes_[along], length));
   };
   NodeId at = node_at(from, std::min(length, nodes_[from].end() - 1));
   if (length < nodes_[at].end()) {  // inside an edge that another sequence made longer
@@ -584,27 +536,27 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, i
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
   }
   NodeId to = child(at, token);
-  if (to == kNoNode && nodes_[at].first_child == kNoNode && at == from && !has_state(at)) {
+  const bool is_end = nodes_[at].first_child == kNoNode && at == from && !has_state(at);
+  if (is_end && !ends_after(at, use.expires_ms)) {
     const int32_t before = page_count(nodes_[at]);
-    write_tokens(at, std::span(&token, 1), slides);
+    write_tokens(at, std::span(&token, 1), use.slides);
     ++held_tokens_;
-    if (!slides) *pages_taken = page_count(nodes_[at]) - before;
+    if (!use.slides) *pages_taken = page_count(nodes_[at]) - before;
     return from;
   }
   if (to == kNoNode) {
     const bool lent = lends_page(at);
-    to = branch(at, std::span(&token, 1), slides);
-    nodes_[to].job = job;
-    nodes_[to].uses = 1;
-    nodes_[to].priority = nodes_[from].priority;
-    nodes_[to].expired = nodes_[from].expired;
-    if (const auto found = expires_.find(from); found != expires_.end())
-      set_expiry(to, {.expires_ms = found->second.end_ms}, true);
-    if (!slides && !lent) *pages_taken = 1;
+    to = branch(at, std::span(&token, 1), use.slides);
+    nodes_[to].job = use.job;
+    nodes_[to].priority = use.priority;
+    set_end(to, use.expires_ms);
+    if (!use.slides && !lent) *pages_taken = 1;
   } else {
     follow(to);
   }
   lock(to);
+  ++nodes_[to].uses;
+  nodes_[to].priority = std::max(nodes_[to].priority, use.priority);
   unlock(from, true);
   return to;
 }

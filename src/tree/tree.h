@@ -41,7 +41,8 @@
 // What only takes away needs none: a leaf that there is no memory to queue for eviction goes at once.
 //
 // Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can be
-// continued where the last window of tokens is there. tree_windows.cc has the rules.
+// continued where the last window of tokens is there. tree_windows.cc has the rules; tree_expiry.cc
+// has those of nodes whose time ends.
 //
 // Where tokens see those behind them, no path can be continued at all: a text is there as a whole, for
 // its state, which is what was read of it (TreeOptions::whole). The paths of such texts have tokens
@@ -168,8 +169,9 @@ class Tree {
 
   // --- sequences ---
   // Extends the tree until `tokens` is a path in it, locks the node that holds its last token and
-  // returns it. New nodes get their pages now; unlocked leaves are evicted to make room. Throws
-  // kCacheFull, changing nothing but evictions, when the pages do not suffice even so.
+  // returns it: a use of the path, and not of what an edge has behind it. New nodes get their pages
+  // now; unlocked leaves are evicted to make room. Throws kCacheFull, changing nothing but
+  // evictions, when the pages do not suffice even so.
   NodeId attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use);
   // Of a tree of whole texts: makes `tokens` a path without frames whose last node is the text's own,
   // and attaches to it. Throws as attach().
@@ -181,11 +183,11 @@ class Tree {
 
   // For a sequence of `length` tokens that holds a lock on `from`, where its last token is: makes
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
-  // existing edge or child is followed, a leaf that ends here grows, else a branch begins. Takes at
-  // most one page, from the caller's reservation: *pages_taken tells. With `slides` it takes none:
-  // a new page is hollow.
-  NodeId advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken,
-                 bool slides = false);
+  // existing edge or child is followed, a leaf that ends here grows unless it stays longer than the
+  // token is to, else a branch begins. Takes at most one page, from the caller's reservation:
+  // *pages_taken tells. With use.slides it takes none: a new page is hollow.
+  NodeId advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
+                 int32_t* pages_taken);
 
   // The node on the path to `id` that ends after `length` tokens, made by a split when there is
   // none. Locks stay with `id`.
@@ -201,8 +203,9 @@ class Tree {
 
   // The node goes when its time is over, or as soon as it can if that is now.
   bool has_expiry(NodeId id) const { return nodes_[id].expired || expires_.contains(id); }
-  // The nodes of a path that end some time do not end before this one.
-  void prolong(NodeId id, int64_t expires_ms) noexcept;
+  // What is computed of the first `length` tokens of a path does not end before this time; 0: it
+  // has no end.
+  void prolong(NodeId id, int32_t length, int64_t expires_ms) noexcept;
 
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
@@ -440,7 +443,12 @@ class Tree {
   void move_lock(NodeId from, NodeId leaf);
   void make_room_for(const Match& match, int32_t n, int32_t owned, const AttachOptions& use);
   void use_path(NodeId id, const AttachOptions& use);
-  void set_expiry(NodeId id, const AttachOptions& use, bool is_new) noexcept;
+  // On the clock of expire(): the past when it is over, the greatest number for no end.
+  int64_t end_of_life(NodeId id) const;
+  // Than a use that has this end, or none (0).
+  bool ends_before(NodeId id, int64_t expires_ms) const;
+  bool ends_after(NodeId id, int64_t expires_ms) const;
+  void set_end(NodeId id, int64_t expires_ms) noexcept;
   void expire_at(NodeId id, int64_t ms) noexcept;
   void place_expiry(NodeId id, Life& life);
   void drop_outdated_expiries();

@@ -230,35 +230,6 @@ int64_t Tree::drop_after(const Match& match, EvictReason why) {
   return before - tokens_;
 }
 
-int64_t Tree::expire(int64_t now_ms) {
-  const int64_t before = tokens_;
-  while (!expiries_.empty() && expiries_.top().at_ms <= now_ms) {
-    const Expiry due = expiries_.top();
-    expiries_.pop();
-    const auto found = expires_.find(due.id);
-    if (found == expires_.end() || found->second.place_ms != due.at_ms) continue;  // gone since
-    if (found->second.end_ms > now_ms) {                                           // used since
-      place_expiry(due.id, found->second);
-      continue;
-    }
-    expires_.erase(found);
-    if (nodes_[due.id].queued) dequeue(due.id);
-    nodes_[due.id].expired = true;
-    children_changed(due.id);
-    queue_or_evict(due.id, EvictReason::kExpired);
-  }
-  if (!std::exchange(expired_queued_, false)) return before - tokens_;
-  const auto sweep = [&](EvictionQueue& queue) {
-    while (!queue.empty() && nodes_[queue.front()].expired)
-      evict(queue.front(), EvictReason::kExpired);
-  };
-  while (!state_queue_.empty() && nodes_[state_queue_.begin()->second].expired)
-    evict_state(state_queue_.begin()->second, EvictReason::kExpired);
-  sweep(common_);
-  for (const Namespace* s : limited_) sweep(*s->own);
-  return before - tokens_;
-}
-
 size_t Tree::metadata_bytes() const {
   size_t queues = common_.metadata_bytes();
   for (const Namespace* s : limited_) queues += s->own->metadata_bytes();

@@ -1,6 +1,9 @@
 // What the owner of the process may say about the cache: pins, quotas, policies, times to live.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+
 #include "engine/engine.h"
 #include "support/expect_error.h"
 #include "support/manual_clock.h"
@@ -46,6 +49,20 @@ struct CacheControl : testing::Test {
     ASSERT_EQ(job->result(0).status, wanted) << job->result(0).message;
   }
   void run(const Tokens& tokens, int32_t name_space = 0) { run(request(tokens, name_space)); }
+  Tokens generate(const Tokens& prompt, int32_t max_tokens, int64_t cache_ttl_ms = 0) {
+    RequestSpec spec = request(prompt);
+    spec.task = Task::kGenerate;
+    spec.logit_ids.clear();
+    spec.sampling.max_tokens = max_tokens;
+    spec.sampling.ignore_eos = true;
+    spec.cache_ttl_ms = cache_ttl_ms;
+    const auto job = engine->submit({spec});
+    job->wait(-1);
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    Tokens path = prompt;
+    path.insert(path.end(), job->result(0).tokens.begin(), job->result(0).tokens.end());
+    return path;
+  }
   int64_t cached(const Tokens& tokens, int32_t name_space = 0) {
     return engine->cache_lookup(name_space, tokens.data(), tokens.size()).cached_tokens;
   }
@@ -67,6 +84,50 @@ TEST_F(CacheControl, APinnedPrefixStaysUntilItIsGivenBack) {
   for (int32_t i = 2; i < 20; ++i) run(text(i));
   EXPECT_EQ(cached(text(1)), 0);
   expect_error(Code::kNotFound, {"lease 1"}, [&] { engine->cache_unpin(pin.lease); });
+}
+
+// What continues it in the same edge is not pinned, and can be dropped by whoever it belongs to.
+TEST_F(CacheControl, APinKeepsNoMoreThanItsPrefix) {
+  open(8);
+  run(text(1, 128));
+  const CachePin pin = engine->cache_pin(0, text(1).data(), 50, 0);
+  EXPECT_EQ(pin.tokens, 50);
+  EXPECT_EQ(engine->cache_evict(0, text(1).data(), 50), 78);
+  EXPECT_EQ(cached(text(1, 128)), 50);
+  run(text(1, 128));
+  engine->check();
+  for (int32_t i = 2; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(1, 128)), 50);
+  engine->cache_trim(0);
+  EXPECT_EQ(engine->stats().tree_tokens, 50);
+  EXPECT_EQ(engine->stats().pages_used, 2);
+  engine->cache_unpin(pin.lease);
+  engine->check();
+}
+
+// The edge of a path that grows is cut between two steps.
+TEST_F(CacheControl, APinOfAPromptThatRunsKeepsNoMoreThanItsPrefix) {
+  open(64);
+  RequestSpec spec = request(text(1, 100));
+  spec.task = Task::kGenerate;
+  spec.logit_ids.clear();
+  spec.sampling.max_tokens = 1000;
+  spec.sampling.ignore_eos = true;
+  const auto alone = engine->submit({spec});
+  alone->wait(-1);
+  engine->cache_trim(0);
+  const auto job = engine->submit({spec});
+  ASSERT_TRUE(testing_support::token_comes(*job));
+  for (const size_t n : {70, 50, 60}) {
+    const CachePin pin = engine->cache_pin(0, spec.tokens.data(), n, 0);
+    EXPECT_EQ(pin.tokens, static_cast<int64_t>(n));
+    if (n != 60) engine->cache_unpin(pin.lease);
+  }
+  job->wait(-1);
+  engine->check();
+  EXPECT_EQ(job->result(0).tokens, alone->result(0).tokens);
+  engine->cache_trim(0);
+  EXPECT_EQ(engine->stats().tree_tokens, 60);
 }
 
 TEST_F(CacheControl, PinsAddUpAndEndByThemselves) {
@@ -239,6 +300,105 @@ TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsGone) {
   EXPECT_EQ(engine->cache_usage(0).tokens, 64);
   brief.cache_ttl_ms = -1;
   run(brief, Code::kOutOfRange);
+}
+
+// Of a text with a limit only what a request without one reads loses it.
+TEST_F(CacheControl, AnotherRequestLeavesTheRestOfATextItsLimit) {
+  open(8);
+  RequestSpec brief = request(text(1, 128));
+  brief.cache_ttl_ms = 5000;
+  run(brief);
+  run(text(1, 50));
+  clock.advance(4999ms);
+  EXPECT_EQ(cached(text(1, 128)), 128);
+  clock.advance(1ms);
+  EXPECT_EQ(cached(text(1, 128)), 50);
+  EXPECT_EQ(engine->cache_usage(0).tokens, 50);
+}
+
+// As does one whose own limit is later.
+TEST_F(CacheControl, ALaterLimitIsThatOfWhatWasRead) {
+  open(8);
+  RequestSpec brief = request(text(1, 128));
+  brief.cache_ttl_ms = 5000;
+  run(brief);
+  clock.advance(2000ms);
+  brief.tokens.resize(50);
+  run(brief);
+  clock.advance(3000ms);
+  EXPECT_EQ(cached(text(1, 128)), 50);
+  clock.advance(2000ms);
+  EXPECT_EQ(cached(text(1, 128)), 0);
+}
+
+TEST_F(CacheControl, AnAnswerHasTheLimitOfItsRequestAndNotOfItsPrompt) {
+  open(16);
+  run(text(1, 50));
+  const Tokens path = generate(text(1, 50), 20, 5000);
+  EXPECT_EQ(cached(path), 69) << "the last token is not read again";
+  clock.advance(5000ms);
+  EXPECT_EQ(cached(path), 50);
+
+  RequestSpec brief = request(text(2, 50));
+  brief.cache_ttl_ms = 5000;
+  run(brief);
+  const Tokens kept = generate(text(2, 50), 20);
+  clock.advance(5000ms);
+  EXPECT_EQ(cached(kept), 69);
+  EXPECT_EQ(engine->cache_usage(0).tokens, 50 + 69);
+}
+
+// The same answer again is one of both, whoever was first.
+TEST_F(CacheControl, AnAnswerThatIsFollowedIsUsed) {
+  open(16, "priority");
+  Tokens path = generate(text(1, 50), 20, 5000);
+  EXPECT_EQ(generate(text(1, 50), 10), Tokens(path.begin(), path.begin() + 60));
+  clock.advance(5000ms);
+  EXPECT_EQ(cached(path), 59) << "as far as the one without a limit went";
+  engine->check();
+}
+
+// --- two rotations -------------------------------------------------------------------------------
+
+// A model that rotates texts beyond 64 tokens in another way, so that it has their keys apart.
+struct TwoRotations : CacheControl {
+  TwoRotations() {
+    const std::string file = checkpoint.path() + "/config.json";
+    nlohmann::json config = nlohmann::json::parse(std::ifstream(file));
+    config["original_max_position_embeddings"] = 64;
+    config["rope_scaling"] = {{"type", "longrope"},
+                              {"short_factor", std::vector<double>(8, 1)},
+                              {"long_factor", std::vector<double>(8, 2)}};
+    std::ofstream(file) << config.dump();
+    engine = make_engine(checkpoint, {}, clock.now());
+  }
+
+  const testing_support::TinyCheckpoint checkpoint{[] {
+    tools::CheckpointShape shape;
+    shape.architecture = "phi3";
+    return shape;
+  }()};
+};
+
+TEST_F(TwoRotations, ALookUpIsOfTheOneThatARequestWouldHave) {
+  run(text(1, 100));
+  EXPECT_EQ(cached(text(1, 100)), 100);
+  EXPECT_EQ(cached(text(1, 65)), 65);
+  EXPECT_EQ(cached(text(1, 64)), 0) << "a request would compute them";
+  run(text(1, 40));
+  EXPECT_EQ(cached(text(1, 64)), 40);
+  EXPECT_EQ(cached(text(1, 100)), 100);
+}
+
+TEST_F(TwoRotations, APinIsOfTheOneThatARequestWouldHave) {
+  run(text(1, 100));
+  expect_error(Code::kNotFound, {"64 tokens"},
+               [&] { engine->cache_pin(0, text(1).data(), 64, 0); });
+  run(text(1, 40));
+  EXPECT_EQ(engine->cache_pin(0, text(1).data(), 64, 0).tokens, 40);
+  engine->cache_trim(0);
+  EXPECT_EQ(cached(text(1)), 40);
+  EXPECT_EQ(cached(text(1, 100)), 0);
 }
 
 }  // namespace

@@ -156,6 +156,35 @@ TEST(EngineEvents, WithoutACacheEverythingIsRemovedAgain) {
   EXPECT_EQ(follower.next(), 60);
 }
 
+// Its blocks have the names of those in a namespace that is opened under its name, so they are told
+// to be gone when it is closed, and not told of again.
+TEST(EngineEvents, ANamespaceThatIsClosedInUseIsGoneAtOnce) {
+  const auto engine = open_engine(300, events_of(32));
+  Follower follower(*engine, 32);
+  const std::vector<int32_t> prompt(80, 3);
+  RequestSpec runs = logits_of(prompt, engine->open_namespace("tenant"));
+  runs.task = Task::kGenerate;
+  runs.logit_ids.clear();
+  runs.sampling.max_tokens = 3000;
+  runs.sampling.ignore_eos = true;
+  const auto job = engine->submit({runs});
+  ASSERT_TRUE(token_comes(*job));
+  follower.read();
+  EXPECT_EQ(follower.router().cached(runs.name_space, prompt), 64);
+  engine->close_namespace(runs.name_space);
+  follower.read();
+  EXPECT_TRUE(follower.router().blocks().empty());
+  EXPECT_TRUE(engine->dump_events().blocks.empty());
+
+  const int32_t again = engine->open_namespace("tenant");
+  run_all(*engine, {logits_of(prompt, again)});
+  follower.check({logits_of(prompt)}, {again});
+  job->cancel();
+  job->wait(-1);
+  follower.check({logits_of(prompt)}, {again});
+  EXPECT_EQ(follower.router().cached(again, prompt), 64);
+}
+
 TEST(EngineEvents, NamesAreTheSameInTwoEnginesAndDifferAcrossNamespaces) {
   std::mt19937 random(61);
   std::vector<RequestSpec> prompts;

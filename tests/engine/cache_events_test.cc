@@ -79,6 +79,13 @@ struct Watched {
     });
   }
 
+  // Tells that all is gone, though it is in use.
+  void leave(EventRouter& router, int64_t& next) {
+    for (const NodeId root : {cache.root, cache.other_root}) events.removed(root);
+    read(router, next);
+    EXPECT_TRUE(router.blocks().empty());
+  }
+
   int32_t block;
   bool states;
   SmallCache cache{40};
@@ -145,7 +152,7 @@ TEST_P(EventsOfBlocks, TellWhatTheTreeHolds) {
   EventRouter router(block);
   int64_t next = 0, seen = 0;
   const int operations = cases(60000);
-  for (int i = 0; i < operations; ++i) {
+  for (int i = 0; i < operations || router.blocks().empty(); ++i) {
     tree.step();
     watched.read(router, next);
     const auto blocks = watched.blocks();
@@ -160,6 +167,7 @@ TEST_P(EventsOfBlocks, TellWhatTheTreeHolds) {
   }
   EXPECT_GT(next, operations / block);
   EXPECT_GT(seen, operations / block);
+  watched.leave(router, next);
 }
 
 // With recurrent layers: as deep as a state is, and no deeper.
@@ -172,7 +180,7 @@ TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
   int64_t next = 0, seen = 0;
   // Few paths reach a state behind a whole large block.
   const int operations = std::max(cases(60000), 100 * block);
-  for (int i = 0; i < operations; ++i) {
+  for (int i = 0; i < operations || router.blocks().empty(); ++i) {
     i % 2 ? states.step() : tree.step();
     watched.cache.tree.check();
     watched.read(router, next);
@@ -188,6 +196,7 @@ TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
   }
   EXPECT_GT(next, operations / block / 2);
   EXPECT_GT(seen, operations / block / 2);
+  watched.leave(router, next);
 }
 
 TEST(CacheEvents, KeysAndValuesBehindAStateAreNotStored) {

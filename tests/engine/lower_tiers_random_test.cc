@@ -196,7 +196,8 @@ class Simulation {
       cache_.pool.reserve(1);
       int32_t pages = 0;
       const int32_t token = random_tokens(random_, 1, 3)[0];
-      s.node = cache_.tree.advance(s.node, static_cast<int32_t>(s.tokens.size()), token, 0, &pages);
+      s.node =
+          cache_.tree.advance(s.node, static_cast<int32_t>(s.tokens.size()), token, {}, &pages);
       s.tokens.push_back(token);
       cache_.pool.unreserve(1);
     }

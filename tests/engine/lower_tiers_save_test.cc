@@ -107,7 +107,7 @@ TEST_F(LowerTiersTest, APageThatWasCutAndFilledAnewIsGivenUnderItsNewKey) {
   NodeId id = cache.tree.attach(cache.tree.match(cache.root, head), head, {});
   for (int32_t i = 50; i < 64; ++i) {
     int32_t pages;
-    id = cache.tree.advance(id, i, tokens[static_cast<size_t>(i)], 0, &pages);
+    id = cache.tree.advance(id, i, tokens[static_cast<size_t>(i)], {}, &pages);
     ASSERT_EQ(pages, 0);
   }
   cache.compute_all(id);

@@ -95,7 +95,7 @@ TEST_F(PageKeysTest, ACutPageLosesItsKeyAndGetsThatOfItsNewTokens) {
   for (int32_t length = 40; length < 64; ++length) {
     int32_t pages;
     tokens.push_back(7);
-    id = cache.tree.advance(id, length, 7, 0, &pages);
+    id = cache.tree.advance(id, length, 7, {}, &pages);
   }
   expect_keys(id, tokens);
   check_marks();
@@ -133,7 +133,7 @@ TEST_F(PageKeysTest, WhateverBecomesOfTheTree) {
         int32_t pages;
         const int32_t token = random_tokens(random, 1, 3)[0];
         s.node =
-            cache.tree.advance(s.node, static_cast<int32_t>(s.tokens.size()), token, 0, &pages);
+            cache.tree.advance(s.node, static_cast<int32_t>(s.tokens.size()), token, {}, &pages);
         s.tokens.push_back(token);
       }
     } else if (what < 7 && !running.empty()) {

@@ -78,7 +78,7 @@ class RandomTree {
     for (size_t n = random_() % 40; n > 0 && cache_.tree.make_room(1); --n) {
       int32_t taken;
       s.node =
-          cache_.tree.advance(s.node, s.length++, static_cast<int32_t>(random_() % 3), 0, &taken);
+          cache_.tree.advance(s.node, s.length++, static_cast<int32_t>(random_() % 3), {}, &taken);
     }
   }
 

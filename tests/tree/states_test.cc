@@ -59,7 +59,7 @@ TEST_F(StatesTest, ALeafWithAStateDoesNotGrow) {
   const NodeId node = computed(count_from(0, 10));
   give_state(node);
   int32_t pages = 0;
-  const NodeId below = tree.advance(node, 10, 77, 1, &pages);
+  const NodeId below = tree.advance(node, 10, 77, {.job = 1}, &pages);
   EXPECT_NE(below, node);
   EXPECT_EQ(tree.node(below).parent, node);
   EXPECT_EQ(tree.node(below).first_page, tree.node(node).last_page)
@@ -319,7 +319,7 @@ TEST_F(StatesTest, RandomOperationsKeepTheInvariants) {
             int32_t taken = 0;
             const NodeId node = held[which];
             if (pins.contains(node)) break;
-            held[which] = t.advance(node, t.node(node).end(), below(2), 1, &taken);
+            held[which] = t.advance(node, t.node(node).end(), below(2), {.job = 1}, &taken);
           }
           break;
       }

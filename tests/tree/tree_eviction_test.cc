@@ -290,8 +290,8 @@ TEST(TreeExpiry, ASplitOrABranchOfAnExpiredEdgeIsExpired) {
   const NodeId c = cache.attach({5, 6}, {.expires_ms = 200});
   EXPECT_EQ(cache.tree.expire(200), 0);
   int32_t pages = 0;
-  const NodeId longer = cache.tree.advance(b, 2, 7, 0, &pages);
-  const NodeId branch = cache.tree.advance(c, 2, 8, 0, &pages);
+  const NodeId longer = cache.tree.advance(b, 2, 7, {.expires_ms = 200}, &pages);
+  const NodeId branch = cache.tree.advance(c, 2, 8, {.expires_ms = 200}, &pages);
   EXPECT_NE(longer, branch);
   for (const NodeId id : {longer, branch}) {
     for (NodeId up = id; cache.tree.node(up).length > 0; up = cache.tree.node(up).parent)
@@ -302,6 +302,107 @@ TEST(TreeExpiry, ASplitOrABranchOfAnExpiredEdgeIsExpired) {
   cache.tree.check();
   EXPECT_EQ(cache.tree.expire(200), 4);
   EXPECT_EQ(cache.pool.used(), 0);
+}
+
+// It was said to stay for all of the edge, so that what others had left behind it never went.
+TEST(TreeExpiry, AUseInsideAnEdgeLeavesTheRestItsEnd) {
+  for (const int64_t until : {0, 200}) {
+    SCOPED_TRACE(until);
+    Cache cache;
+    const NodeId edge = cache.use(run_of(1, 100), {.expires_ms = 100});
+    const Tokens begin = run_of(1, 40);
+    const NodeId used = cache.attach(begin, {.expires_ms = until});
+    EXPECT_NE(used, edge);
+    EXPECT_EQ(cache.tree.node(used).end(), 40);
+    EXPECT_EQ(cache.tree.node(edge).subtree_locks, 0);
+    EXPECT_EQ(cache.tree.held_tokens(), 40);
+    EXPECT_EQ(cache.pool.used(), 4);
+    EXPECT_EQ(cache.tree.expire(100), 60);
+    EXPECT_EQ(cache.pool.used(), 2);
+    cache.tree.unlock(used, true);
+    cache.tree.check();
+    EXPECT_EQ(cache.tree.expire(200), until == 0 ? 0 : 40);
+    // An end that comes sooner changes nothing, so nothing is split for it.
+    const NodeId other = cache.use(run_of(2, 100), {.expires_ms = 900});
+    EXPECT_EQ(cache.use(run_of(2, 40), {.expires_ms = 800}), other);
+  }
+}
+
+TEST(TreeExpiry, AUseInsideAnEdgeThatIsOverLeavesTheRestOver) {
+  Cache cache;
+  const NodeId edge = cache.attach(run_of(1, 100), {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.expire(100), 0);
+  cache.use(run_of(1, 40), {.expires_ms = 300});
+  cache.tree.unlock(edge, true);
+  EXPECT_EQ(cache.tree.expire(100), 60);
+  EXPECT_EQ(cache.tree.expire(300), 40);
+}
+
+// A page is lent to the answer, so that it takes no more than one that grows.
+TEST(TreeExpiry, WhatASequenceAddsEndsAsItsOwnUse) {
+  Cache cache;
+  const NodeId prompt = cache.use(run_of(1, 40));
+  const AttachOptions use = {.job = 9, .priority = 3, .expires_ms = 100};
+  NodeId at = cache.attach(run_of(1, 40), use);
+  EXPECT_EQ(at, prompt);
+  int32_t pages = 0;
+  at = cache.tree.advance(at, 40, 7, use, &pages);
+  EXPECT_NE(at, prompt);
+  EXPECT_EQ(pages, 0);
+  EXPECT_EQ(cache.tree.node(at).job, 9u);
+  EXPECT_EQ(cache.tree.node(at).priority, 3);
+  EXPECT_EQ(cache.tree.advance(at, 41, 8, use, &pages), at) << "now it grows";
+  EXPECT_EQ(cache.pool.used(), 2);
+  cache.tree.set_computed(at, 2);
+  cache.tree.unlock(at, true);
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.expire(100), 2);
+  EXPECT_EQ(cache.matched(run_of(1, 40)), 40);
+
+  // Where the prompt ends sooner, the use prolongs it: one node.
+  const NodeId brief = cache.use(run_of(2, 40), {.expires_ms = 200});
+  const NodeId held = cache.attach(run_of(2, 40), {.expires_ms = 300});
+  EXPECT_EQ(held, brief);
+  EXPECT_EQ(cache.tree.advance(held, 40, 7, {.expires_ms = 310}, &pages), brief);
+}
+
+TEST(TreeExpiry, WhatASequenceFollowsIsUsedAsFarAsItGoes) {
+  Cache cache;
+  const NodeId prompt = cache.use(run_of(1, 40));
+  const NodeId answer = cache.use(joined(run_of(1, 40), {7, 8, 9}), {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.node(answer).uses, 1u);
+  NodeId at = cache.attach(run_of(1, 40), {.priority = 5});
+  EXPECT_EQ(at, prompt);
+  int32_t pages = 0;
+  at = cache.tree.advance(at, 40, 7, {.priority = 5}, &pages);
+  EXPECT_EQ(at, answer);
+  EXPECT_EQ(cache.tree.node(answer).uses, 2u);
+  EXPECT_EQ(cache.tree.node(answer).priority, 5);
+  at = cache.tree.advance(at, 41, 8, {.priority = 5}, &pages);
+  EXPECT_EQ(cache.tree.node(answer).uses, 2u) << "one sequence, one use";
+  cache.tree.prolong(at, 42, 0);
+  cache.tree.unlock(at, true);
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.expire(100), 1);
+  EXPECT_EQ(cache.matched(joined(run_of(1, 40), {7, 8, 9})), 42);
+}
+
+// What is pending goes with the sequence, so only what is computed is prolonged.
+TEST(TreeExpiry, ProlongsWhatIsComputed) {
+  Cache cache;
+  const Tokens tokens = run_of(1, 100);
+  const NodeId a =
+      cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {.expires_ms = 100});
+  cache.tree.prolong(a, 100, 0);
+  EXPECT_EQ(cache.tree.node_count(), 2u);
+  EXPECT_TRUE(cache.tree.has_expiry(a));
+  cache.tree.set_computed(a, 70);
+  cache.tree.prolong(a, 90, 200);
+  EXPECT_EQ(cache.tree.node(a).start, 70);
+  cache.tree.unlock(a, true);
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.expire(199), 0);
+  EXPECT_EQ(cache.tree.expire(200), 70);
 }
 
 // --- quotas and floors ---------------------------------------------------------------------------

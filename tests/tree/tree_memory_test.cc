@@ -124,7 +124,8 @@ class PoorTree {
     int32_t pages = 0;
     path.tokens.reserve(path.tokens.size() + 1);
     compute(path.node);
-    path.node = tree_.advance(path.node, path.length(), token, 1, &pages);
+    const AttachOptions use = {.expires_ms = below(3) * (now_ + below(9))};
+    path.node = tree_.advance(path.node, path.length(), token, use, &pages);
     path.tokens.push_back(token);
   }
   void end_inside() {
@@ -180,6 +181,8 @@ class PoorTree {
     }
   }
   void unlock(size_t i) {
+    if (below(2) == 0)
+      tree_.prolong(held_[i].node, held_[i].length(), below(3) * (now_ + below(9)));
     tree_.unlock(held_[i].node, below(4) > 0);
     std::swap(held_[i], held_.back());
     held_.pop_back();

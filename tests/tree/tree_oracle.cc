@@ -161,15 +161,24 @@ void CheckedTree::stamp(Edge* e) {
   for (; e; e = e->parent) e->last_use = tick_;
 }
 
+int64_t CheckedTree::end_of(int64_t expires_ms) {
+  return expires_ms == 0 ? std::numeric_limits<int64_t>::max() : expires_ms;
+}
+
+int64_t CheckedTree::end_of(const Edge& e) { return e.expired ? -1 : end_of(e.expires); }
+
+void CheckedTree::live_until(Edge* e, int64_t expires_ms) {
+  if (!ends_before(*e, expires_ms)) return;
+  e->expired = false;
+  e->expires = expires_ms;
+}
+
 void CheckedTree::use_path(Edge* e, const AttachOptions& use) {
   for (; e; e = e->parent) {
     e->last_use = tick_;
     e->priority = std::max(e->priority, use.priority);
     e->uses += use.count_as_use ? 1 : 0;
-    e->expired = false;
-    // A use prolongs a life that ends; it does not end one that did not.
-    if (use.expires_ms == 0 || e->expires != 0)
-      e->expires = use.expires_ms == 0 ? 0 : std::max(e->expires, use.expires_ms);
+    live_until(e, use.expires_ms);
   }
 }
 
@@ -231,11 +240,17 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& u
     bind(edge, id);
     use_path(parent, use);
   } else {
+    if (n < edge->end() && ends_before(*edge, use.expires_ms)) {
+      Edge* rest = edge;
+      edge = split(rest, n);
+      settle(rest, true);
+      saw(kEndInside);
+    }
     use_path(edge, use);
   }
   same("node of attach", id, edge->id);
   ++edge->locks;
-  live_.push_back({root, tokens, edge, 0});
+  live_.push_back({root, tokens, edge, 0, use});
   return true;
 }
 
@@ -256,15 +271,20 @@ void CheckedTree::advance(Sequence& s, char token) {
   Path longer = s.tokens + token;
   const Found found = find(s.root, longer);
   int32_t pages = 0;
-  const NodeId id = tree_.advance(s.edge->id, length, token, 7, &pages);
+  const NodeId id = tree_.advance(s.edge->id, length, token, s.use, &pages);
   Edge* from = s.edge;
   int32_t taken = 0;
   if (found.matched > length) {
     // Somebody has been here. Inside the own edge, or an edge that the lock is on, it stays.
     bool inside = false;
     for (const Edge* e = from; e && !inside; e = e->parent) inside = e == found.edge;
-    if (!inside) s.edge = found.edge;
-  } else if (from->end() == length && from->children == 0) {  // a leaf grows
+    if (!inside) {
+      s.edge = found.edge;
+      ++s.edge->uses;
+      s.edge->priority = std::max(s.edge->priority, s.use.priority);
+    }
+  } else if (from->end() == length && from->children == 0 &&
+             end_of(*from) <= end_of(s.use.expires_ms)) {  // a leaf grows
     count(*from, -1);
     from->path = longer;
     count(*from, 1);
@@ -275,9 +295,9 @@ void CheckedTree::advance(Sequence& s, char token) {
     if (length < parent->end()) parent = split(parent, length);
     s.edge = new_edge(s.root, longer, length, parent);
     borrow(s.edge);
-    s.edge->priority = from->priority;
-    s.edge->expires = from->expires;
-    s.edge->expired = from->expired;
+    s.edge->priority = s.use.priority;
+    s.edge->expires = s.use.expires_ms;
+    if (from->end() == length && from->children == 1) saw(kOwnEnd);
     count(*s.edge, 1);
     bind(s.edge, id);
     taken = s.edge->shares ? 0 : 1;
@@ -298,6 +318,15 @@ void CheckedTree::advance(Sequence& s, char token) {
   pool_.unreserve(kept);
   s.reserved -= kept;
   reserved_ -= kept;
+}
+
+void CheckedTree::prolong(const Sequence& s, int64_t expires_ms) {
+  tree_.prolong(s.edge->id, static_cast<int32_t>(s.tokens.size()), expires_ms);
+  const int32_t length = computed_before(s.edge, static_cast<int32_t>(s.tokens.size()));
+  Edge* e = s.edge;
+  while (e && e->start >= length) e = e->parent;
+  if (e && length < e->end() && ends_before(*e, expires_ms)) e = split(e, length);
+  for (; e; e = e->parent) live_until(e, expires_ms);
 }
 
 void CheckedTree::unlock(size_t sequence, bool keep) {

@@ -88,6 +88,8 @@ enum Event : size_t {
   kGrowth,
   kBranch,
   kLentPage,
+  kEndInside,
+  kOwnEnd,
   kEvents
 };
 
@@ -95,7 +97,8 @@ struct Events {
   static constexpr const char* kNames[kEvents] = {
       "edges_evicted",    "tails_evicted",    "evicted_for_a_quota",  "evicted_as_expired",
       "refused_by_quota", "refused_by_pool",  "splits_between_pages", "splits_in_a_page",
-      "leaves_grown",     "branches_decoded", "pages_lent",
+      "leaves_grown",     "branches_decoded", "pages_lent",           "rests_that_end",
+      "answers_that_end",
   };
   int64_t counts[kEvents] = {};
 
@@ -109,6 +112,7 @@ struct Sequence {
   Path tokens;
   Edge* edge = nullptr;  // where its lock is
   int32_t reserved = 0;  // pages promised to it
+  AttachOptions use;
 };
 
 class CheckedTree {
@@ -125,6 +129,7 @@ class CheckedTree {
   void compute(Sequence& s, int32_t upto);
   bool can_advance(const Sequence& s) const { return s.reserved > 0 || available() > 0; }
   void advance(Sequence& s, char token);
+  void prolong(const Sequence& s, int64_t expires_ms);
   void unlock(size_t sequence, bool keep);
   void end_at(Edge* edge, int32_t length);
   bool make_room(int32_t pages);
@@ -186,6 +191,13 @@ class CheckedTree {
   void cut(Edge* e, int32_t length);
   void settle(Edge* e, bool keep);
   void stamp(Edge* e);
+  // The end of an edge and that of a use, later ones greater.
+  static int64_t end_of(const Edge& e);
+  static int64_t end_of(int64_t expires_ms);
+  static bool ends_before(const Edge& e, int64_t expires_ms) {
+    return end_of(e) < end_of(expires_ms);
+  }
+  static void live_until(Edge* e, int64_t expires_ms);
   void use_path(Edge* e, const AttachOptions& use);
 
   Key key(const Edge& e) const;

@@ -179,6 +179,12 @@ class RandomRun {
     tree_.unlock(i, keep);
   }
 
+  void prolong(const Sequence& s) {
+    const int64_t until = chance(3) ? 0 : now_ms_ + 1 + below(400);
+    diary_.add("prolong (expires)", until, 0, 0, s.tokens);
+    tree_.prolong(s, until);
+  }
+
   void end_at() {
     Edge* e = tree_.edges()[below(tree_.edges().size())];
     const auto length = static_cast<int32_t>(1 + below(e->path.size()));
@@ -246,6 +252,7 @@ class RandomRun {
     if (what < 40) return trim(), true;
     if (what < 43) return drop(root), true;
     if (what < 46) return drop_after(root), true;
+    if (what < 60 && with_.expiry && !live.empty()) return prolong(live[below(live.size())]), true;
     if (live.empty() || (what < 400 && live.size() < with_.sequences)) return attach(), true;
     if (what < 560) return unlock(), true;
     Sequence& s = live[below(live.size())];

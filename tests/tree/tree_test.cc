@@ -207,13 +207,13 @@ TEST_F(TreeTest, AdvanceGrowsALeafFollowsAnEdgeOrBranches) {
   const NodeId b = attach({1, 2});
   EXPECT_EQ(a, b);
   int32_t pages = 0;
-  NodeId x = tree.advance(a, 2, 7, 1, &pages);
+  NodeId x = tree.advance(a, 2, 7, {.job = 1}, &pages);
   EXPECT_EQ(x, a) << "a leaf grows in place";
-  EXPECT_EQ(tree.advance(b, 2, 7, 1, &pages), a) << "the same token follows";
+  EXPECT_EQ(tree.advance(b, 2, 7, {.job = 1}, &pages), a) << "the same token follows";
   tree.check();
-  x = tree.advance(x, 3, 8, 1, &pages);
+  x = tree.advance(x, 3, 8, {.job = 1}, &pages);
   EXPECT_EQ(x, a);
-  const NodeId y = tree.advance(b, 3, 9, 1, &pages);  // the edge goes on with 8: branch
+  const NodeId y = tree.advance(b, 3, 9, {.job = 1}, &pages);  // the edge goes on with 8: branch
   EXPECT_NE(y, a);
   EXPECT_EQ(pages, 1);
   tree.check();
@@ -299,7 +299,8 @@ TEST(TreeProperty, InvariantsHoldUnderRandomOperations) {
         const auto token = static_cast<int32_t>(random() % 2);
         int32_t pages = 0;
         compute(tree, l.node);
-        l.node = tree.advance(l.node, static_cast<int32_t>(l.tokens.size()), token, 1, &pages);
+        l.node =
+            tree.advance(l.node, static_cast<int32_t>(l.tokens.size()), token, {.job = 1}, &pages);
         l.tokens.push_back(token);
       }
       ASSERT_NO_THROW(tree.check()) << "seed " << seed << " step " << step;

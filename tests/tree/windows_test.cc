@@ -180,14 +180,14 @@ TEST_F(WindowsTest, WhoFollowsAnothersTokensTakesTheirPages) {
   tree.lock(node);
   pool.add_band(4);
   int32_t taken = -1;
-  const NodeId ahead = tree.advance(node, 64, 7, 0, &taken, true);
+  const NodeId ahead = tree.advance(node, 64, 7, {.slides = true}, &taken);
   EXPECT_EQ(taken, 0);
   EXPECT_EQ(pool.hollow_pages(), 1);
-  EXPECT_EQ(tree.advance(node, 64, 7, 0, &taken), ahead);
+  EXPECT_EQ(tree.advance(node, 64, 7, {}, &taken), ahead);
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(pool.hollow_pages(), 0);
-  EXPECT_EQ(tree.advance(ahead, 65, 8, 0, &taken, true), ahead);
-  EXPECT_EQ(tree.advance(ahead, 65, 8, 0, &taken), ahead);
+  EXPECT_EQ(tree.advance(ahead, 65, 8, {.slides = true}, &taken), ahead);
+  EXPECT_EQ(tree.advance(ahead, 65, 8, {}, &taken), ahead);
   EXPECT_EQ(taken, 0) << "it has the page";
   tree.check();
 }

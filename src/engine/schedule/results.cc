@@ -258,8 +258,9 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     ++s.reserved_pages;
   }
   int32_t pages = 0;
-  s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(request.state->id), &pages,
-                         s.band > 0);
+  AttachOptions use = use_of(request);
+  use.slides = s.band > 0;
+  s.node = tree_.advance(s.node, s.length, token, use, &pages);
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   --s.reserved_tokens;

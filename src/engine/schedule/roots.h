@@ -21,16 +21,19 @@ class Roots {
   // The root for sequences of at most `length` tokens; made when there is none yet. A namespace has
   // one adapter for good, or none (0).
   NodeId root_of(int32_t name_space, int32_t length, int32_t adapter) {
-    const int32_t offset = model_.rope_offset(length);
-    const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
-    const auto [at, is_new] = roots_.try_emplace(key, kNoNode);
+    const auto [at, is_new] = roots_.try_emplace(key_of(name_space, length), kNoNode);
     if (!is_new) return at->second;
     try {
-      return at->second = tree_.add_root(offset, name_space, adapter);
+      return at->second = tree_.add_root(model_.rope_offset(length), name_space, adapter);
     } catch (...) {
       roots_.erase(at);
       throw;
     }
+  }
+  // The same, kNoNode when there is none yet.
+  NodeId find(int32_t name_space, int32_t length) const {
+    const auto found = roots_.find(key_of(name_space, length));
+    return found != roots_.end() ? found->second : kNoNode;
   }
   // f(root) for one of each regime that was used.
   template <typename F>
@@ -59,6 +62,11 @@ class Roots {
   }
 
  private:
+  int64_t key_of(int32_t name_space, int32_t length) const {
+    const int32_t offset = model_.rope_offset(length);
+    return static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
+  }
+
   const Model& model_;
   Tree& tree_;
   std::map<int64_t, NodeId> roots_;  // key: namespace in the upper half, offset of the regime below

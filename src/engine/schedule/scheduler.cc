@@ -187,8 +187,7 @@ void Scheduler::end_sequence(const RunningRequest& request, Sequence& s, bool ra
   states_.release(s, options_.cache && !request.own_root);
   if (tiers_ && ran && !request.own_root) tiers_->save(s.node, s.length);
   bands_.release(s, running_);
-  if (const int64_t ttl = request.spec().cache_ttl_ms; ttl > 0 && ran)
-    tree_.prolong(s.node, now_ms() + ttl);
+  if (ran) tree_.prolong(s.node, s.length, use_of(request).expires_ms);
   tree_.unlock(s.node, options_.cache && !request.own_root);
 }
 
