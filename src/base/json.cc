@@ -86,6 +86,37 @@ class StrictBuilder final : public Json::json_sax_t {
   Json* member_ = nullptr;   // of the innermost object
 };
 
+class KeyReader final : public Json::json_sax_t {
+ public:
+  explicit KeyReader(std::string_view key) : key_(key) {}
+  std::vector<std::string> keys;
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(Json::binary_t&) override { return true; }
+  bool start_object(size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(std::string& name) override {
+    if (depth_ == 1) inside_ = name == key_;
+    if (depth_ == 2 && inside_) keys.push_back(name);
+    return true;
+  }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  std::string_view key_;
+  int depth_ = 0;
+  bool inside_ = false;  // the last key of the document's own object is the one asked for
+};
+
 [[noreturn]] void wrong(const char* key, const Json& value, const char* wanted) {
   fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), ", not ", wanted);
 }
@@ -134,6 +165,12 @@ Json parse_json(std::string_view text, const std::string& what, const JsonLimits
   if (!Json::sax_parse(text.begin(), text.end(), &builder))
     fail(Code::kFormat, what, " is not valid JSON: ", builder.problem);
   return std::move(result.tree());
+}
+
+std::vector<std::string> json_keys(std::string_view text, std::string_view key) {
+  KeyReader reader(key);
+  Json::sax_parse(text.begin(), text.end(), &reader);
+  return std::move(reader.keys);
 }
 
 std::string json_shown(const Json& value) {

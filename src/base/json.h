@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json_fwd.h"
 
@@ -24,6 +25,10 @@ inline constexpr JsonLimits kSmallJson{.bytes = 1 << 20};
 
 // Throws kFormat; `what` names the source in the message.
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
+
+// The keys of the object that a document has under `key`, in the order of its text, which a tree does
+// not keep. parse_json() took the text.
+std::vector<std::string> json_keys(std::string_view text, std::string_view key);
 
 // Holds a tree that goes without taking memory. The destructor of nlohmann's takes some, and ends
 // the process when there is none; so the tree of a file is held in one of these, and never copied.

@@ -12,6 +12,7 @@ namespace {
 
 constexpr JsonLimits kLimits{.bytes = 4 << 20, .values = 1 << 16};
 constexpr size_t kMaxPatterns = 4096;
+constexpr size_t kMaxStates = 1 << 16;  // of all expressions of a key
 constexpr double kMaxAlpha = 1e6;
 
 // Keys that say nothing about what is computed, or only how it was trained, or only together with
@@ -112,52 +113,45 @@ double alpha_in(const Json& value, const char* key) {
   return value.get<double>();
 }
 
-// Keys of a pattern are regular expressions; those that are a name, or the end of one, are run.
-bool is_plain(std::string_view pattern) {
-  return !pattern.empty() && std::ranges::all_of(pattern, [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-           c == '.' || c == '-';
-  });
-}
-
 bool names(std::string_view pattern, std::string_view module) {
   if (!module.ends_with(pattern)) return false;
   return module.size() == pattern.size() || module[module.size() - pattern.size() - 1] == '.';
 }
 
+ModulePattern pattern_of(const std::string& text, const char* key) {
+  try {
+    return ModulePattern(text);
+  } catch (const Error& e) {
+    fail(e.code(), "\"", key, "\" has ", e.message());
+  }
+}
+
+// text: of the file, for the order of the keys.
 template <typename T, typename Read>
-std::vector<std::pair<std::string, T>> patterns(const Json& json, const char* key,
-                                                const Read& read) {
-  std::vector<std::pair<std::string, T>> list;
+std::vector<std::pair<ModulePattern, T>> patterns(const Json& json, const std::string& text,
+                                                  const char* key, const Read& read) {
+  std::vector<std::pair<ModulePattern, T>> list;
   if (!json_has(json, key)) return list;
   const Json& object = json.at(key);
   if (!object.is_object() || object.size() > kMaxPatterns)
     fail(Code::kFormat, "\"", key, "\" is ", json_shown(object), ", not an object of at most ",
          kMaxPatterns, " modules");
-  for (const auto& [pattern, value] : object.items()) {
-    if (!is_plain(pattern))
-      fail(Code::kUnsupportedModel, "\"", key, "\" has ", quote(pattern),
-           ", a regular expression; names of modules are run, whole or their ends");
-    list.emplace_back(pattern, read(value, key));
+  size_t states = 0;
+  for (const std::string& one : json_keys(text, key)) {
+    list.emplace_back(pattern_of(one, key), read(object.at(one), key));
+    states += list.back().first.states();
+    if (states > kMaxStates)
+      fail(Code::kUnsupportedModel, "\"", key, "\" has regular expressions of more than ",
+           kMaxStates, " states together");
   }
   return list;
 }
 
-// What the patterns say of a module. PEFT takes the first that fits, in the order of the file; here
-// all that fit must agree.
 template <typename T>
-T value_of(const std::vector<std::pair<std::string, T>>& list, std::string_view module, T other,
-           const char* key) {
-  const std::pair<std::string, T>* found = nullptr;
-  for (const auto& entry : list) {
-    if (!names(entry.first, module)) continue;
-    if (found && found->second != entry.second)
-      fail(Code::kFormat, "\"", key, "\" has ", found->second, " for ", quote(found->first),
-           " and ", entry.second, " for ", quote(entry.first), ", and module ", quote(module),
-           " is both");
-    found = &entry;
-  }
-  return found ? found->second : other;
+T value_of(const std::vector<std::pair<ModulePattern, T>>& list, std::string_view module, T other) {
+  const auto found =
+      std::ranges::find_if(list, [&](const auto& entry) { return entry.first.fits(module); });
+  return found == list.end() ? other : found->second;
 }
 
 std::vector<std::string> read_targets(const Json& json) {
@@ -179,12 +173,12 @@ std::vector<std::string> read_targets(const Json& json) {
 }  // namespace
 
 int64_t AdapterConfig::rank_of(std::string_view module) const {
-  return value_of(ranks, module, rank, "rank_pattern");
+  return value_of(ranks, module, rank);
 }
 
 double AdapterConfig::scale_of(std::string_view module) const {
   const auto r = static_cast<double>(rank_of(module));
-  return value_of(alphas, module, alpha, "alpha_pattern") / (root_scaled ? std::sqrt(r) : r);
+  return value_of(alphas, module, alpha) / (root_scaled ? std::sqrt(r) : r);
 }
 
 bool AdapterConfig::is_target(std::string_view module) const {
@@ -195,17 +189,17 @@ bool AdapterConfig::is_target(std::string_view module) const {
 
 AdapterConfig read_adapter_config(const InputFile& file) {
   AdapterConfig c;
-  with_json(
+  with_json_text(
       file,
-      [&](const Json& json) {
+      [&](const Json& json, const std::string& text) {
         if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
         check_kind(json);
         refuse_what_is_not_run(json);
         c.rank = json_int(json, "r", 1, kMaxAdapterRank, 8);
         c.alpha = json_has(json, "lora_alpha") ? alpha_in(json.at("lora_alpha"), "lora_alpha") : 8;
         c.root_scaled = json_bool(json, "use_rslora", false);
-        c.ranks = patterns<int64_t>(json, "rank_pattern", rank_in);
-        c.alphas = patterns<double>(json, "alpha_pattern", alpha_in);
+        c.ranks = patterns<int64_t>(json, text, "rank_pattern", rank_in);
+        c.alphas = patterns<double>(json, text, "alpha_pattern", alpha_in);
         c.targets = read_targets(json);
       },
       kLimits);

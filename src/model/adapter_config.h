@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "model/module_pattern.h"
 
 namespace prefix {
 
@@ -22,10 +23,11 @@ struct AdapterConfig {
   int64_t rank = 0;
   double alpha = 0;
   bool root_scaled = false;  // use_rslora
-  // For modules that are called so, or that end with "." and this.
-  std::vector<std::pair<std::string, int64_t>> ranks;
-  std::vector<std::pair<std::string, double>> alphas;
-  // The same of target_modules, where that is a list; empty: the tensors alone say which there are.
+  // For modules that they fit, in the order of the file: the first that fits counts.
+  std::vector<std::pair<ModulePattern, int64_t>> ranks;
+  std::vector<std::pair<ModulePattern, double>> alphas;
+  // target_modules, where that is a list: modules that are called so, or that end with "." and this;
+  // empty: the tensors alone say which there are.
   std::vector<std::string> targets;
 
   // Of a module, as "model.layers.3.self_attn.q_proj".

@@ -102,8 +102,39 @@ std::string pooling_of(const Json& json) {
   return text;
 }
 
+// Python calls no bound int(1e30).
+int32_t max_tokens_of(const Json& json) {
+  constexpr const char* kKey = "max_seq_length";
+  if (!json_has(json, kKey)) return 0;
+  const Json& value = json.at(kKey);
+  if (value.is_number() && value.get<double>() > kMaxToken) return 0;
+  return static_cast<int32_t>(json_int_value(value, kKey, 1, kMaxToken));
+}
+
+// What Sentence Transformers does to a text before the model has it.
+void declare_transformer(const Json& json, Declared& declared) {
+  require_object(json);
+  declared.max_tokens = max_tokens_of(json);
+  declared.lower_case = json_bool(json, "do_lower_case", false);
+  constexpr const char* kTakes = "modality_config";
+  if (!json_has(json, kTakes)) return;
+  const Json& takes = json.at(kTakes);
+  if (!takes.is_object() || takes.size() > kMaxModules)
+    fail(Code::kFormat, "\"", kTakes, "\" is ", json_shown(takes), ", not an object of at most ",
+         kMaxModules, " kinds");
+  for (const auto& [kind, how] : takes.items()) declared.modalities.push_back(kind);
+}
+
 void declare_module(const InputFolder& folder, const std::string& kind, const std::string& path,
                     Declared& declared) {
+  if (kind == "Transformer") {  // in the folder of the model itself, unless it says another
+    const std::string file = (path.empty() ? "" : path + "/") + "sentence_bert_config.json";
+    if ((path.empty() || plain_file_name(path)) && folder.has(file))
+      with_json(
+          *folder.open(file), [&](const Json& json) { declare_transformer(json, declared); },
+          kSmallJson);
+    return;
+  }
   const std::string file = path + "/config.json";
   if (kind != "Pooling" && kind != "LogitScore" && kind != "CausalScoreHead") return;
   if (!plain_file_name(path))
@@ -242,6 +273,8 @@ void write_declared(JsonText& json, const Declared& declared) {
   json.key("pooling").raw(shown(declared.pooling));
   json.field("include_prompt", declared.include_prompt);
   write_list(json, "modules", declared.modules);
+  json.field("max_tokens", declared.max_tokens).field("lower_case", declared.lower_case);
+  write_list(json, "modalities", declared.modalities);
   json.key("prompts").open('{');
   for (const auto& [name, text] : declared.prompts) json.raw(shown(name) + ":" + shown(text));
   json.close('}').key("default_prompt").raw(shown(declared.default_prompt));

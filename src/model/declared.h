@@ -3,6 +3,7 @@
 //
 //   config.json                        architectures, model_type, _name_or_path, id2label ──┐
 //   modules.json ── 1_Pooling, 1_LogitScore ── config.json                                  │
+//                └─ sentence_bert_config.json                                               │
 //   config_sentence_transformers.json  prompts                                              ├─> Declared
 //   prefix_recipe.json                 as it is                                             │
 //   GGUF                               general.name, *.pooling_type, *.output_labels ───────┘
@@ -32,6 +33,9 @@ struct Declared {
   bool include_prompt = true;             // its pooling reads the tokens of a prompt as well
   std::vector<std::string> modules;       // classes of modules.json, "Pooling"
   std::vector<std::string> module_paths;  // the folder of each
+  int32_t max_tokens = 0;                 // of a text with what stands around it; 0: not said
+  bool lower_case = false;                // texts are made small letters before they are encoded
+  std::vector<std::string> modalities;    // what it takes, "text", "message"; empty: not said
   std::vector<std::pair<std::string, std::string>> prompts;  // name, what stands before a text
   std::string default_prompt;                                // the name of one of them
   std::vector<std::string> labels;                           // of a classification head

@@ -97,6 +97,7 @@ std::vector<float> values_of(const DenseFile& dense, const std::string& name,
   if (t->shape != shape)
     fail(Code::kFormat, "tensor ", quote(name), " of ", dense.folder, " has shape ",
          shape_text(t->shape), "; its configuration asks for ", shape_text(shape));
+  require_numbers(*t);
   std::vector<float> out;
   if (!read) return out;
   const int64_t width = shape.back(), rows = shape.size() == 2 ? shape.front() : 1;

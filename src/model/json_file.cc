@@ -35,13 +35,19 @@ void naming(const InputFile& file, const std::function<void()>& read) {
   }
 }
 
+void with_json_text(const InputFile& file,
+                    const std::function<void(const Json&, const std::string&)>& use,
+                    const JsonLimits& limits) {
+  naming(file, [&] {
+    const std::string text = with_infinities(read_text(file, limits.bytes));
+    const JsonDocument document(parse_json(text, "the file", limits));
+    use(document.tree(), text);
+  });
+}
+
 void with_json(const InputFile& file, const std::function<void(const Json&)>& use,
                const JsonLimits& limits) {
-  naming(file, [&] {
-    const JsonDocument document(
-        parse_json(with_infinities(read_text(file, limits.bytes)), "the file", limits));
-    use(document.tree());
-  });
+  with_json_text(file, [&](const Json& tree, const std::string&) { use(tree); }, limits);
 }
 
 }  // namespace prefix

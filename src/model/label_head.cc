@@ -50,6 +50,7 @@ LabelHead load_label_head(const TensorSource& tensors, int64_t hidden, bool read
     if (t.shape != shape)
       fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t.shape),
            "; the configuration asks for ", shape_text(shape));
+    require_numbers(t);
     used(name);
     std::vector<float> out;
     if (!read) return out;

@@ -16,6 +16,7 @@
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
 #include "model/tensor_names.h"
+#include "model/weights.h"
 
 namespace prefix {
 namespace {
@@ -62,6 +63,7 @@ void read_packed(std::shared_ptr<const InputFile> file, ModelFiles& files) {
 // Whether two tensors hold the same numbers; the first row that differs ends it.
 bool same_values(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape || a.type != b.type || a.computed || b.computed) return false;
+  if (needs_scales(a.type)) return false;  // no numbers
   const int64_t rows = a.shape.empty() ? 0 : a.shape.front();
   if (rows == 0) return true;
   std::vector<std::byte> x(a.bytes / static_cast<size_t>(rows)), y(x.size());
@@ -128,8 +130,12 @@ ModelFiles open_folder(const InputFolder& folder) {
     read_packed(folder.open(kPackedFile), files);
   else
     fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
-  if (!PackedModel::of(*files.tensors))
-    assemble_quantised(files.config.quantization, *files.tensors);
+  if (!PackedModel::of(*files.tensors)) {
+    const Architecture& architecture = find_architecture(files.config.architecture);
+    assemble_quantised(files.config.quantization, *files.tensors, [&](std::string_view name) {
+      return is_left_out(name, files.config, architecture);
+    });
+  }
   if (has_projector(files.declared)) {
     files.dense = open_projector(files.tensors, files.config.hidden);
     files.config.dense_of_tokens = true;

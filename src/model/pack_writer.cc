@@ -77,7 +77,8 @@ class Plan final : public LoadObserver {
         files.config.tie_embeddings ? names(names.patterns().output) : std::string();
     for (const Tensor& t : files.tensors->tensors()) {
       if (in_matrices_.contains(t.name) || is_left_out(t.name, files.config, architecture) ||
-          t.name == repeated || (t.may_be_left && !used_.contains(t.name)))
+          t.name == repeated || (t.may_be_left && !used_.contains(t.name)) ||
+          needs_scales(t.type))  // what has no numbers is not used
         continue;
       all.push_back(tensor_of(t.name, t.type, t.shape));
     }

@@ -63,8 +63,12 @@ class Assembler {
         layout_(layout_of(config.method)),
         plain_(config.plain.begin(), config.plain.end()) {}
 
-  void run() {
+  void run(const std::function<bool(std::string_view)>& is_left_out) {
     for (const Tensor& t : source_.tensors()) {
+      if (is_left_out && is_left_out(t.name)) {
+        tensors_.push_back(t);
+        continue;
+      }
       if (ends_with_one(t.name, layout_.dropped)) continue;
       const std::string_view part = part_of(t);
       if (part.empty()) {
@@ -95,11 +99,6 @@ class Assembler {
   }
 
   void keep(const Tensor& t) {
-    if (needs_scales(t.type))
-      fail(Code::kUnsupportedModel, "tensor ", quote(t.name), " has dtype ",
-           tensor_type_name(t.type), " (supported: F32, F16, BF16",
-           config_.method == QuantMethod::kNone ? ", and others with a quantization_config" : "",
-           ")");
     tensors_.push_back(t);
     // AutoGPTQ writes a bias for every module.
     const std::string_view end = ".bias";
@@ -108,7 +107,7 @@ class Assembler {
           source_.find(t.name.substr(0, t.name.size() - end.size()) + ".qweight") && is_zero(t);
   }
   static bool is_zero(const Tensor& t) {
-    if (t.shape.size() != 1) return false;
+    if (t.shape.size() != 1 || needs_scales(t.type)) return false;
     std::vector<float> values(static_cast<size_t>(t.shape[0]));
     read_row(t, 0, values.data());
     return std::ranges::all_of(values, [](float v) { return v == 0; });
@@ -151,8 +150,9 @@ class Assembler {
 
 }  // namespace
 
-void assemble_quantised(const QuantConfig& config, TensorSource& source) {
-  Assembler(config, source).run();
+void assemble_quantised(const QuantConfig& config, TensorSource& source,
+                        const std::function<bool(std::string_view)>& is_left_out) {
+  Assembler(config, source).run(is_left_out);
 }
 
 }  // namespace prefix

@@ -11,13 +11,18 @@
 // Scales of activations, keys and values are dropped: these are not quantised here.
 #pragma once
 
+#include <functional>
+#include <string_view>
+
 #include "model/quantization_config.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
 
 // Throws kFormat naming a part that is missing or has the wrong shape, kUnsupportedModel for a
-// type, and for tensors that are weights with scales only and have none.
-void assemble_quantised(const QuantConfig& config, TensorSource& source);
+// type. Tensors that are weights with scales only and have none stay (require_numbers), and so does
+// every part of those that are left out, by their names: nobody reads them.
+void assemble_quantised(const QuantConfig& config, TensorSource& source,
+                        const std::function<bool(std::string_view)>& is_left_out = {});
 
 }  // namespace prefix

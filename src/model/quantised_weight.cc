@@ -181,8 +181,8 @@ QuantisedWeight compressed_weight(const WeightParts& parts, const QuantConfig& c
   const QuantScheme* const s =
       scheme_for(config, w.shape, codes, scales, parts.find(".weight_zero_point") != nullptr);
   if (!s || w.shape[0] != codes.shape[0])
-    fail(Code::kFormat, "tensor ", quote(codes.name), " of type ", tensor_type_name(codes.type),
-         " and shape ", shape_text(codes.shape), " with scales of shape ", shape_text(scales.shape),
+    fail(Code::kFormat, "tensor ", quote(codes.name), " of type ", codes.kind(), " and shape ",
+         shape_text(codes.shape), " with scales of shape ", shape_text(scales.shape),
          " is a weight of shape ", shape_text(w.shape), " in none of the ", config.schemes.size(),
          " ways that config_groups gives (bits, strategy, group size, zero points)");
   w.parts.columns = w.shape[1];
@@ -294,7 +294,7 @@ void WeightParts::check_type(const Tensor& t, std::initializer_list<TensorType> 
   std::string known;
   for (const TensorType type : types)
     known += (known.empty() ? "" : ", ") + std::string(tensor_type_name(type));
-  fail(Code::kUnsupportedModel, "tensor ", quote(t.name), " has dtype ", tensor_type_name(t.type),
+  fail(Code::kUnsupportedModel, "tensor ", quote(t.name), " has dtype ", t.kind(),
        " (supported: ", known, ")");
 }
 

@@ -241,8 +241,9 @@ QuantConfig quant_config_from_json(const Json& config) {
   }
   switch (c.method) {
     case QuantMethod::kNone:
-      unsupported("quant_method ", quote(name), " is not supported (supported: ", supported,
-                  ", and GGUF files)");
+      unsupported(name.empty() ? "quant_method is missing"
+                               : cat("quant_method ", quote(name), " is not supported"),
+                  " (supported: ", supported, ", and GGUF files)");
     case QuantMethod::kCompressedTensors:
       read_compressed_tensors(json, c);
       break;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,12 +18,20 @@ namespace {
 constexpr JsonLimits kHeaderLimits = {kMaxSafetensorsHeader, 12 * kMaxTensors};
 constexpr char kMetadata[] = "__metadata__";
 
-std::optional<TensorType> type_of(std::string_view dtype) {
+TensorType type_of(std::string_view dtype) {
   for (const TensorType type :
        {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kI8, TensorType::kU8,
         TensorType::kI32, TensorType::kI64, TensorType::kF8_E4M3, TensorType::kF8_E8M0})
     if (dtype == tensor_type_name(type)) return type;
-  return std::nullopt;
+  return TensorType::kUnread;
+}
+
+// A file may call a type anything, and messages show it among the names of ours.
+std::string shown_word(const std::string& dtype) {
+  const bool plain = !dtype.empty() && dtype.size() <= 16 && std::ranges::all_of(dtype, [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
+  });
+  return plain ? dtype : quote(dtype);
 }
 
 struct Placed {
@@ -46,7 +53,11 @@ class EntryReader {
       bad(name, "an entry has exactly dtype, shape and data_offsets; this is ", json_shown(entry));
     Placed p;
     p.tensor.name = name;
-    p.tensor.type = type(name, entry.at("dtype"));
+    const Json& dtype = entry.at("dtype");
+    if (!dtype.is_string()) bad(name, "dtype is ", json_shown(dtype), ", not a string");
+    p.tensor.type = type_of(dtype.get_ref<const std::string&>());
+    if (p.tensor.type == TensorType::kUnread)
+      p.tensor.unread = shown_word(dtype.get_ref<const std::string&>());
     const Json& shape = entry.at("shape");
     if (!shape.is_array() || shape.size() > kMaxSafetensorsDimensions)
       bad(name, "shape is ", json_shown(shape), "; it must be a list of at most ",
@@ -67,16 +78,6 @@ class EntryReader {
     fail(Code::kFormat, file_.name(), ": tensor ", quote(name), ": ", parts...);
   }
 
-  TensorType type(const std::string& name, const Json& dtype) const {
-    if (!dtype.is_string()) bad(name, "dtype is ", json_shown(dtype), ", not a string");
-    const std::optional<TensorType> type = type_of(dtype.get_ref<const std::string&>());
-    if (!type)
-      fail(Code::kUnsupportedModel, file_.name(), ": tensor ", quote(name), " has dtype ",
-           json_shown(dtype),
-           " (supported: F32, F16, BF16; in quantised weights I8, U8, I32, I64, F8_E4M3, F8_E8M0)");
-    return *type;
-  }
-
   int64_t size(const std::string& name, const Json& number) const {
     constexpr uint64_t kMaxSize = uint64_t{1} << 62;
     if (!number.is_number_unsigned() || number.get<uint64_t>() > kMaxSize)
@@ -86,12 +87,19 @@ class EntryReader {
 
   void place(Placed& p) const {
     const std::string& name = p.tensor.name;
-    const int64_t bytes = element_count(name, p.tensor.shape) * block_bytes(p.tensor.type);
+    const int64_t count = element_count(name, p.tensor.shape);
     if (p.begin > p.end || p.end > available_)
       bad(name, "data_offsets [", p.begin, ", ", p.end, "] are not inside the ", available_,
           " bytes of data");
-    if (p.end - p.begin != bytes)
-      bad(name, "its shape takes ", bytes, " bytes, its data_offsets give ", p.end - p.begin);
+    const int64_t bytes = p.end - p.begin;
+    if (p.tensor.type ==
+        TensorType::kUnread) {  // a value may take less than a byte, but not nothing
+      if (count > 8 * bytes)
+        bad(name, "its shape has ", count, " values, its data_offsets give ", bytes, " bytes");
+    } else if (bytes != count * block_bytes(p.tensor.type)) {
+      bad(name, "its shape takes ", count * block_bytes(p.tensor.type),
+          " bytes, its data_offsets give ", bytes);
+    }
     p.tensor.file = &file_;
     p.tensor.offset = data_ + static_cast<uint64_t>(p.begin);
     p.tensor.bytes = static_cast<size_t>(bytes);

@@ -21,9 +21,9 @@ inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the limit of 
 inline constexpr size_t kMaxSafetensorsDimensions = 8;
 inline constexpr size_t kMaxShards = 1024;
 
-// One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken, and
-// kUnsupportedModel for an element type that is neither F32, F16, BF16 nor one that quantised
-// weights are made of (model/quantised_tensors.h).
+// One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken.
+// Tensors of an element type that is neither F32, F16, BF16 nor one that quantised weights are made
+// of (model/quantised_tensors.h) are of type kUnread: what uses one refuses it (require_numbers).
 //
 // metadata: what the file says of itself, key by key; null: dropped.
 void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out,

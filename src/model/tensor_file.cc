@@ -66,6 +66,7 @@ Windows& windows_of_thread() {
 // of whole blocks.
 template <typename Take>
 void for_each_piece(const Tensor& tensor, int64_t row, const Take& take) {
+  PREFIX_CHECK(tensor.type != TensorType::kUnread);
   const int64_t values = tensor.row_values();
   const int64_t row_bytes = blocks_bytes(tensor.type, values);
   if (row_bytes == 0) return;
@@ -140,6 +141,13 @@ void TensorSource::add_all(TensorSource other) {
 
 void ComputedRows::read_row_blocks(int64_t, std::byte*) const {
   fail(Code::kInternal, "rows of ", kind(), " have no blocks");
+}
+
+void require_numbers(const Tensor& tensor) {
+  if (needs_scales(tensor.type))
+    fail(Code::kUnsupportedModel, "tensor ", quote(tensor.name), " has dtype ", tensor.kind(),
+         " (supported: F32, F16, BF16; in weights that a quantization_config ",
+         "describes I8, U8, I32, I64, F8_E4M3, F8_E8M0)");
 }
 
 void read_row(const Tensor& tensor, int64_t row, float* out) {

@@ -46,11 +46,19 @@ struct Tensor {
   size_t bytes = 0;
   std::shared_ptr<const ComputedRows> computed;  // instead of a place in a file; then of type F32
   bool may_be_left = false;  // the writer of the file adds it to models that have no such tensor
+  std::string unread;        // of type kUnread: the file's word for it
 
-  std::string_view kind() const { return computed ? computed->kind() : tensor_type_name(type); }
+  std::string_view kind() const {
+    if (type == TensorType::kUnread) return unread;
+    return computed ? computed->kind() : tensor_type_name(type);
+  }
 
   int64_t row_values() const { return shape.empty() ? 1 : shape.back(); }
 };
+
+// A file may have tensors of any type that no model uses; what is used has numbers. Throws
+// kUnsupportedModel for a type that is not read, or that is only a part of a quantised weight.
+void require_numbers(const Tensor& tensor);
 
 // Dequantises row `row` (the last dimension; the only row of a vector is 0) to f32, with the bits
 // that the Python `gguf` package gives. Any thread. Throws kInternal for a row that is not there,

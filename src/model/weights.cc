@@ -384,6 +384,7 @@ class Loader {
     if (t->shape != shape)
       fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
            "; the configuration asks for ", shape_text(shape));
+    require_numbers(*t);
     used_.insert(name);
     return *t;
   }
@@ -423,6 +424,7 @@ class Loader {
       fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
            "; the configuration asks for ",
            shape_text(k == 1 ? std::vector{n} : std::vector{n, k}));
+    require_numbers(*t);
     used_.insert(name);
     std::vector<float> out(device_ ? static_cast<size_t>(n * k) : 0);
     const int64_t row = t->row_values();

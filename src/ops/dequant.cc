@@ -297,6 +297,8 @@ void dequantise(TensorType type, const std::byte* data, int64_t values, float* o
     case TensorType::kF8_E8M0:
       for (int64_t i = 0; i < values; ++i) out[i] = e8m0(b[i]);
       break;
+    case TensorType::kUnread:
+      break;
   }
 }
 

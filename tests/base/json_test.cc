@@ -131,5 +131,14 @@ TEST(JsonFields, CheckTheirTypes) {
   expect_error(Code::kFormat, {"\"b\" is true", "a string"}, [&] { json_string(json, "b", ""); });
 }
 
+TEST(JsonKeys, StandInTheOrderOfTheText) {
+  const std::string text =
+      R"({"x": {"o": {"no": 1}}, "o": {"b": {"o": {"n": 1}}, "a": [{"m": 2}], "c": 3}, "y": {"k": 1}})";
+  EXPECT_EQ(json_keys(text, "o"), (std::vector<std::string>{"b", "a", "c"}));
+  EXPECT_EQ(json_keys(text, "y"), std::vector<std::string>{"k"});
+  EXPECT_EQ(json_keys(R"({"o": [{"a": 1}]})", "o"), std::vector<std::string>());
+  EXPECT_EQ(json_keys(R"([{"o": {"a": 1}}])", "o"), std::vector<std::string>());
+}
+
 }  // namespace
 }  // namespace prefix

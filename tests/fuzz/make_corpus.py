@@ -144,6 +144,8 @@ def adapters() -> dict:
         "root_scaled": quantised({**plain, "use_rslora": True, "target_modules": None}, pairs("mlp.down_proj", dtype="F16")),
         "patterns": quantised({**plain, "rank_pattern": {"q_proj": 3}, "alpha_pattern": {"layers.0.self_attn.q_proj": 1.5}},
                               pairs("self_attn.q_proj", rank=3)),
+        "expressions": quantised({**plain, "rank_pattern": {r"^model\.layers\.[0-3]\.(self_attn|mlp)\.q_pro+j$": 3, ".*": 5},
+                                  "alpha_pattern": {r"(?:\w+\.){2,4}q_proj": 1.5}}, pairs("self_attn.q_proj", rank=3)),
         "no_model": quantised({**plain, "r": 1}, pairs("mlp.gate_proj", rank=1, start="")),
         "half": quantised(plain, dict([next(iter(pairs("mlp.up_proj").items()))])),
         "dora": quantised({**plain, "use_dora": True}, pairs("mlp.up_proj")),

@@ -34,7 +34,7 @@ inline void read_all(const TensorSource& source) {
   for (const Tensor& t : source.tensors()) {
     const int64_t width = t.row_values();
     const int64_t count = element_count(t.name, t.shape);
-    if (count == 0) continue;
+    if (count == 0 || t.type == TensorType::kUnread) continue;
     row.resize(static_cast<size_t>(width));
     for (int64_t r = 0; r < count / width; ++r) read_row(t, r, row.data());
   }

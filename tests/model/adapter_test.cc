@@ -46,6 +46,27 @@ TEST(AdapterConfig, SaysRankAndScaleOfAModule) {
   EXPECT_EQ(patterns.rank_of("model.layers.0.self_attn.xq_proj"), 8);
 }
 
+// As PEFT has it: a rule and what goes before it, in the order of the file.
+TEST(AdapterConfig, TheFirstPatternThatFitsCounts) {
+  const char* const kLayer = "model.layers.3.self_attn.q_proj";
+  const char* const kOther = "model.layers.13.self_attn.q_proj";
+  const AdapterConfig before =
+      config_of(with(R"("rank_pattern": {"layers.3.self_attn.q_proj": 16, "q_proj": 4},
+              "alpha_pattern": {"^model\\.layers\\.[0-7]\\..*": 2, "self_attn.*": 1})"));
+  EXPECT_EQ(before.rank_of(kLayer), 16);
+  EXPECT_EQ(before.rank_of(kOther), 4);
+  EXPECT_EQ(before.scale_of(kLayer), 0.125);
+  EXPECT_EQ(before.scale_of(kOther), 0.25);
+  EXPECT_EQ(before.scale_of("model.layers.13.mlp.up_proj"), 2);
+  const AdapterConfig behind =
+      config_of(with(R"("rank_pattern": {"q_proj": 4, "layers.3.self_attn.q_proj": 16})"));
+  EXPECT_EQ(behind.rank_of(kLayer), 4);
+  std::string many;
+  for (int i = 0; i < 80; ++i) many += cat(i ? ", " : "", "\"q{900}_", i, "\": 4");
+  expect_error(Code::kUnsupportedModel, {"rank_pattern", "more than 65536 states"},
+               [&] { config_of(with("\"rank_pattern\": {" + many + "}")); });
+}
+
 TEST(AdapterConfig, TargetsAreNamesOrTheirEnds) {
   const AdapterConfig list = config_of(with(R"("target_modules": ["q_proj", "mlp.up_proj"])"));
   EXPECT_TRUE(list.is_target("model.layers.0.self_attn.q_proj"));
@@ -72,17 +93,15 @@ TEST(AdapterConfig, WhatIsNotPlainLoraIsRefusedByName) {
   refused(with(R"("alora_invocation_tokens": [1, 2])"), unsupported, {"alora_invocation_tokens"});
   refused(with(R"("target_parameters": ["mlp.experts"])"), unsupported, {"target_parameters"});
   refused(with(R"("use_something_new": true)"), unsupported, {"use_something_new", "not known"});
-  refused(with(R"("rank_pattern": {".*up": 4})"), unsupported, {"rank_pattern", ".*up"});
+  refused(with(R"x("rank_pattern": {"(?!up)": 4})x"), unsupported,
+          {"\"rank_pattern\" has \"(?!up)\", a regular expression with", "not run"});
+  refused(with(R"("alpha_pattern": {"(up": 4})"), Code::kFormat, {"alpha_pattern", "(up"});
   refused(R"({"peft_type": "LORA", "r": 0})", Code::kFormat, {"\"r\"", "0"});
   refused(R"({"peft_type": "LORA", "r": 1025})", Code::kFormat, {"\"r\"", "1025", "1024"});
   refused(with(R"("rank_pattern": {"q_proj": 4096})"), Code::kFormat, {"rank_pattern", "4096"});
   refused(with(R"("alpha_pattern": {"q_proj": "x"})"), Code::kFormat, {"alpha_pattern"});
   refused(with(R"("target_modules": [1])"), Code::kFormat, {"target_modules"});
   refused("[]", Code::kFormat, {"not an object"});
-  const AdapterConfig two = config_of(with(R"("rank_pattern": {"q_proj": 4, "attn.q_proj": 5})"));
-  EXPECT_EQ(two.rank_of("x.q_proj"), 4);
-  expect_error(Code::kFormat, {"rank_pattern", "a.attn.q_proj", "both"},
-               [&] { two.rank_of("a.attn.q_proj"); });
   // What PEFT writes and what changes nothing.
   config_of(with(
       R"("use_dora": false, "modules_to_save": null, "loftq_config": {}, "peft_version": "0.18",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,48 @@ TEST(DeclaredPooling, IsANameOrNamesOrFlags) {
   EXPECT_EQ(pooling_of({{"word_embedding_dimension", 64}}), "mean") << "the default";
   EXPECT_EQ(pooling_of({{"pooling_mode_mean_tokens", false}}), "") << "none";
   expect_error(Code::kFormat, {"pooling_mode", "3"}, [] { pooling_of({{"pooling_mode", 3}}); });
+}
+
+// sentence_bert_config.json in the folder of the module.
+Declared transformer(const std::string& text, const std::string& path = "") {
+  const testing_support::TempFolder folder;
+  if (!path.empty()) std::filesystem::create_directory(folder / path);
+  folder.write("modules.json",
+               Json{{{"type", "sentence_transformers.models.Transformer"}, {"path", path}}}.dump());
+  folder.write((path.empty() ? "" : path + "/") + "sentence_bert_config.json", text);
+  Declared declared;
+  declare_folder(Directory(folder.path()), declared);
+  return declared;
+}
+
+TEST(DeclaredTransformer, IsWhatSentenceTransformersDoesToATextFirst) {
+  const Declared all = transformer(
+      R"({"max_seq_length": 512, "do_lower_case": true, "transformer_task": "feature-extraction",
+          "modality_config": {"text": {"method": "forward"}, "image+text": {}}})");
+  EXPECT_EQ(all.max_tokens, 512);
+  EXPECT_TRUE(all.lower_case);
+  EXPECT_EQ(all.modalities, (std::vector<std::string>{"image+text", "text"}));
+  const Declared none = transformer(R"({"max_seq_length": null})");
+  EXPECT_EQ(none.max_tokens, 0);
+  EXPECT_FALSE(none.lower_case);
+  EXPECT_TRUE(none.modalities.empty());
+  EXPECT_EQ(transformer(R"({"max_seq_length": 7})", "0_Transformer").max_tokens, 7);
+  for (const char* no_bound : {"1000000000000000019884624838656", "1e30", "2147483648"})
+    EXPECT_EQ(transformer(cat(R"({"max_seq_length": )", no_bound, "}")).max_tokens, 0);
+  for (const char* wrong : {"0", "-1", "2.5", "\"512\""})
+    expect_error(Code::kFormat, {"sentence_bert_config.json", "max_seq_length", wrong},
+                 [&] { transformer(cat(R"({"max_seq_length": )", wrong, "}")); });
+  expect_error(Code::kFormat, {"modality_config", "a list"},
+               [] { transformer(R"({"modality_config": ["text"]})"); });
+  expect_error(Code::kFormat, {"sentence_bert_config.json", "object"}, [] { transformer("[]"); });
+}
+
+TEST(DeclaredTransformer, IsOfALibraryThatListsIt) {
+  const testing_support::TempFolder folder;
+  folder.write("sentence_bert_config.json", R"({"max_seq_length": 512})");
+  Declared declared;
+  declare_folder(Directory(folder.path()), declared);
+  EXPECT_EQ(declared.max_tokens, 0);
 }
 
 }  // namespace

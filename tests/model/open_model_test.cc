@@ -1,12 +1,22 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "base/json.h"
+#include "model/architecture.h"
 #include "model/gguf_writer.h"
 #include "model/model_files.h"
+#include "model/model_info.h"
 #include "model/safetensors_writer.h"
+#include "model/weights.h"
 #include "random_checkpoint.h"
 #include "support/build_folder.h"
 #include "support/expect_error.h"
@@ -106,6 +116,73 @@ TEST_F(OpenModel, RefusesOtherFiles) {
       folder_.write("bare.gguf", std::span<const std::byte>(testing_support::GgufWriter().bytes()));
   expect_error(Code::kFormat, {bare, "general.architecture"}, [&] { open_model(bare); });
   expect_error(Code::kIo, {"/dev/null"}, [] { open_model("/dev/null"); });
+}
+
+// The header of the model's file, changed, and `more` bytes behind its data.
+void change_header(const TempFolder& folder, size_t more,
+                   const std::function<void(Json&)>& change) {
+  const std::string path = folder / "model.safetensors";
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  uint64_t length;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  Json header = Json::parse(bytes.substr(sizeof length, length));
+  change(header);
+  const std::string text = header.dump();
+  const uint64_t size = text.size();
+  folder.write("model.safetensors", std::string(reinterpret_cast<const char*>(&size), sizeof size) +
+                                        text + bytes.substr(sizeof length + length) +
+                                        std::string(more, '\1'));
+}
+// A tensor of 8 bytes more.
+void add_tensor(const TempFolder& folder, const std::string& name, const std::string& dtype,
+                std::vector<int64_t> shape) {
+  change_header(folder, 8, [&](Json& header) {
+    size_t end = 0;
+    for (const Json& tensor : header)
+      end = std::max(end, tensor.at("data_offsets")[1].get<size_t>());
+    header[name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {end, end + 8}}};
+  });
+}
+void load_shapes(const std::string& path) {
+  const ModelFiles files = open_model(path);
+  weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
+}
+
+TEST_F(OpenModel, OnlyTypesOfWhatIsUsedCount) {
+  const std::string frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq";
+  for (const auto& [dtype, values] : {std::pair("F8_E8M0", 8), {"I4", 16}, {"F64", 1}}) {
+    tools::write_checkpoint(folder_.path(), {});
+    add_tensor(folder_, frequencies, dtype, {values});
+    EXPECT_NO_THROW(load_shapes(folder_.path())) << dtype;
+    EXPECT_NE(model_info_json(folder_.path()).find(std::string("\"dtype\":\"") + dtype + "\""),
+              std::string::npos);
+    add_tensor(folder_, "model.layers.0.other", dtype, {values});
+    expect_error(Code::kFormat, {"model.layers.0.other", "not part of architecture"},
+                 [&] { load_shapes(folder_.path()); });
+  }
+  for (const char* dtype : {"I16", "U16"}) {
+    tools::write_checkpoint(folder_.path(), {});
+    change_header(folder_, 0, [&](Json& header) { header["model.norm.weight"]["dtype"] = dtype; });
+    expect_error(Code::kUnsupportedModel, {"\"model.norm.weight\" has dtype", dtype, "BF16"},
+                 [&] { load_shapes(folder_.path()); });
+  }
+}
+
+TEST_F(OpenModel, PartsOfWhatIsLeftOutNeedNotFit) {
+  tools::CheckpointShape shape;
+  shape.architecture = "gemma3_text";
+  shape.windows = "sf";
+  shape.window = 16;
+  tools::write_checkpoint(folder_.path(), shape);
+  std::ifstream file(folder_ / "config.json");
+  Json config = Json::parse(file);
+  config["quantization_config"] = {{"quant_method", "awq"}, {"bits", 4}, {"group_size", 32}};
+  folder_.write("config.json", config.dump());
+  add_tensor(folder_, "vision_tower.layers.0.qweight", "I32", {1, 2});
+  EXPECT_NO_THROW(load_shapes(folder_.path()));
+  add_tensor(folder_, "model.layers.0.other.qweight", "I32", {1, 2});
+  expect_bad(Code::kFormat, {"model.layers.0.other.scales", "missing"});
 }
 
 // A real model, when the build folder has it.

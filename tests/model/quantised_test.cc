@@ -122,7 +122,8 @@ TEST_P(Quantised, BlocksHaveTheSameNumbers) {
       {"ct-w8a8", TensorType::kQ8_0},       {"ct-w8a8-tensor", TensorType::kQ8_0},
       {"awq", TensorType::kQ5_0},           {"awq-row", TensorType::kQ5_0},
       {"gptq4", TensorType::kQ4_0},         {"gptq4-v2", TensorType::kQ5_0},
-      {"gptq8-row", TensorType::kQ8_0}};
+      {"gptq8-row", TensorType::kQ8_0},     {"mxfp4", TensorType::kMXFP4},
+      {"ct-mxfp4", TensorType::kMXFP4}};
   const Json fixture = fixture_of(GetParam());
   const TensorSource source = assembled(fixture);
   const Tensor& t = source.tensors().front();
@@ -131,7 +132,10 @@ TEST_P(Quantised, BlocksHaveTheSameNumbers) {
   ASSERT_EQ(type.has_value(), expected != types.end());
   if (!type) return;
   EXPECT_EQ(*type, expected->second);
-  EXPECT_TRUE(same_bits(values_of_blocks(t, *type), values_of(t)));
+  if (*type == TensorType::kMXFP4)
+    EXPECT_EQ(values_of_blocks(t, *type), values_of(t));  // blocks have one zero only
+  else
+    EXPECT_TRUE(same_bits(values_of_blocks(t, *type), values_of(t)));
 }
 
 // Rows in any order, from several threads, give the same.
@@ -266,21 +270,37 @@ TEST(QuantisedParts, RefusesTypes) {
                [&] { assembled(fixture); });
 }
 
-// What no list and no part says to be a weight with scales is not taken for one.
-TEST(QuantisedParts, RefusesStrangers) {
-  const Json stranger = {{"dtype", "I8"}, {"shape", {2}}, {"bytes", "0102"}};
+// What no list and no part says to be a weight with scales is not taken for one, and has no numbers.
+TEST(QuantisedParts, StrangersHaveNoNumbers) {
+  const auto refused = [](const TensorSource& source, const std::string& name, const char* type) {
+    ASSERT_NE(source.find(name), nullptr);
+    expect_error(Code::kUnsupportedModel,
+                 {"\"" + name + "\" has dtype " + type, "F32, F16, BF16", "quantization_config"},
+                 [&] { require_numbers(*source.find(name)); });
+  };
   for (const char* layout : {"awq", "ct-fp8", "mxfp4"}) {
     Json fixture = fixture_of(layout);
-    fixture["parts"]["m.other"] = stranger;
-    expect_error(Code::kUnsupportedModel, {"\"m.other\" has dtype I8", "F32, F16, BF16"},
-                 [&] { assembled(fixture); });
+    fixture["parts"]["m.other"] = {{"dtype", "I8"}, {"shape", {2}}, {"bytes", "0102"}};
+    refused(assembled(fixture), "m.other", "I8");
   }
   Json fixture = fixture_of("ct-fp8");
   TensorSource source;
   read_safetensors(std::make_shared<InputFile>("input", file_of(fixture["parts"])), source);
-  expect_error(Code::kUnsupportedModel,
-               {"\"m.proj.weight\" has dtype F8_E4M3", "quantization_config"},
-               [&] { assemble_quantised({}, source); });
+  assemble_quantised({}, source);
+  refused(source, "m.proj.weight", "F8_E4M3");
+}
+
+// Whatever is wrong with parts that nobody reads.
+TEST(QuantisedParts, StayWhereTheyAreLeftOut) {
+  Json fixture = fixture_of("awq");
+  fixture["parts"].erase("m.proj.qzeros");
+  TensorSource source;
+  read_safetensors(std::make_shared<InputFile>("input", file_of(fixture["parts"])), source);
+  const QuantConfig config = quant_config_from_json({{"quantization_config", fixture["config"]}});
+  assemble_quantised(config, source, [](std::string_view name) { return name.starts_with("m."); });
+  EXPECT_NE(source.find("m.proj.qweight"), nullptr);
+  expect_error(Code::kFormat, {"m.proj.qzeros", "missing"},
+               [&] { assemble_quantised(config, source); });
 }
 
 TEST(QuantisedParts, HoldsAFileToTheListOfPlainModules) {

@@ -197,10 +197,23 @@ TEST(Safetensors, RefusesOverlapHolesAndTrailingBytes) {
   expect_bad_header("{}", 3, {"last 3 of 3 bytes"});
 }
 
+// A file may have them; who uses one is told.
 TEST(Safetensors, NamesUnsupportedTypes) {
-  for (const char* dtype : {"F64", "I16", "U64", "BOOL", "F8_E5M2", "F4", "f32", ""})
-    expect_error(Code::kUnsupportedModel, {"tensor \"a\"", dtype, "F32, F16, BF16"},
-                 [&] { read(safetensors_file("{" + entry("a", dtype, "[1]", "[0,4]") + "}", 4)); });
+  for (const char* dtype :
+       {"F64", "I16", "U64", "BOOL", "F8_E5M2", "F4", "f32", "", "a, \\u0001"}) {
+    const TensorSource source =
+        read(safetensors_file("{" + entry("a", dtype, "[2,3]", "[0,4]") + "}", 4));
+    const Tensor& t = *source.find("a");
+    EXPECT_EQ(t.type, TensorType::kUnread);
+    const std::string shown = std::string_view(dtype).starts_with("a,") ? "\"a, \\x01\"" : dtype;
+    expect_error(Code::kUnsupportedModel, {"tensor \"a\" has dtype " + shown, "F32, F16, BF16"},
+                 [&] { require_numbers(t); });
+    float out[3];
+    EXPECT_THROW(read_row(t, 0, out), Error);
+  }
+  // What a value takes is not known, but for the least of it.
+  expect_bad_header("{" + entry("a", "F4", "[33]", "[0,4]") + "}", 4, {"33 values", "4 bytes"});
+  expect_bad_header("{" + entry("a", "F4", "[2]", "[0,5]") + "}", 4, {"not inside the 4 bytes"});
 }
 
 // They are weights together with others only (quantised_test.cc).

@@ -192,6 +192,36 @@ TEST(Auto, AnEmbedderBringsItsPoolingAndPrompts) {
             vectors(mean, {"cluster: the garden in spring"}, {{"prompt", "document"}}));
 }
 
+// max_seq_length of sentence_bert_config.json, unless the caller says how long a prompt may be.
+TEST(Auto, AnEmbedderCutsWhereItsFilesSay) {
+  const TempFolder folder;
+  auto files = embedder("pooling_mode_mean_tokens");
+  const Engine whole = engine_at(directory(folder, "whole", files));
+  files["sentence_bert_config.json"] = R"({"max_seq_length": 3, "do_lower_case": false})";
+  const Engine cut = engine_at(directory(folder, "cut", files));
+  const Tokenizer tokenizer = words_tokenizer();
+  const auto vectors = [&](prefix_engine* engine, const Json& options) {
+    const Task task = embed(engine, tokenizer, {"the garden in spring"}, options);
+    run(task);
+    return values(task);
+  };
+  const auto all = vectors(whole, nullptr), three = vectors(whole, {{"max_prompt_tokens", 3}});
+  ASSERT_NE(all, three);
+  EXPECT_EQ(vectors(cut, nullptr), three);
+  EXPECT_EQ(vectors(cut, {{"recipe", "last-token"}, {"pooling", "mean"}}), three);
+  EXPECT_EQ(vectors(cut, {{"max_prompt_tokens", 2}}), vectors(whole, {{"max_prompt_tokens", 2}}));
+  EXPECT_EQ(vectors(cut, {{"max_prompt_tokens", 1000}}), all);
+  // A text that is to be continued has no such end.
+  const Task scores = rerank(cut, tokenizer, {"Which city?"}, {"Paris is the capital of France."});
+  run(scores);
+  EXPECT_EQ(values(scores), [&] {
+    const Task other =
+        rerank(whole, tokenizer, {"Which city?"}, {"Paris is the capital of France."});
+    run(other);
+    return values(other);
+  }());
+}
+
 TEST(Auto, WhatTheFilesCallForAndIsNotRunIsRefused) {
   const TempFolder folder;
   const Tokenizer tokenizer = words_tokenizer();
@@ -217,6 +247,18 @@ TEST(Auto, WhatTheFilesCallForAndIsNotRunIsRefused) {
             .dump();
     refused(directory(folder, kind, other), {"sentence-transformers", kind, "not run"});
   }
+  const auto text_config = [&](const char* name, const std::string& text) {
+    auto files = embedder("pooling_mode_mean_tokens");
+    files["sentence_bert_config.json"] = text;
+    return directory(folder, name, files);
+  };
+  refused(text_config("small", R"({"do_lower_case": true})"), {"\"small\"", "do_lower_case"});
+  refused(text_config("chat", R"({"modality_config": {"text": {}, "message": {}}})"),
+          {"\"chat\"", "modality_config", "chat template"});
+  refused(text_config("seen", R"({"modality_config": {"image": {}}})"),
+          {"\"seen\"", "\"image\" and no texts"});
+  const std::string both = text_config("both", R"({"modality_config": {"text": {}, "image": {}}})");
+  EXPECT_EQ(chosen(engine_at(both), "embed").at("recipe"), "sentence-transformers");
   // The tokens of a prompt are in every mean here.
   const Json prompts = {{"prompts", {{"query", "search: "}, {"document", ""}}}};
   auto apart = embedder("pooling_mode_mean_tokens", prompts);

@@ -6,7 +6,7 @@ use super::model::Model;
 use super::prompt::Fields;
 use super::recipe::{Field, Recipe, OF_MODEL};
 use crate::engine::Request;
-use crate::error::{quote, Error, Result};
+use crate::error::{quote, quote_all, Error, Result};
 
 pub static KIND: Kind = Kind {
     name: "embed",
@@ -38,6 +38,24 @@ fn check_files(model: &Model) -> Result<()> {
         let message = "its pooling leaves prompts out (include_prompt is false in its files), \
                        which is not run";
         return Err(Error::unsupported(message));
+    }
+    if model.has_lower_case {
+        let message = "its texts are made small letters (do_lower_case is true in \
+                       sentence_bert_config.json), which is not run";
+        return Err(Error::unsupported(message));
+    }
+    let takes = |kind: &str| model.modalities.iter().any(|one| one == kind);
+    if takes("message") {
+        let message = "its texts become messages of its chat template (modality_config of \
+                       sentence_bert_config.json has \"message\"), which needs a recipe of one's own";
+        return Err(Error::unsupported(message));
+    }
+    if !model.modalities.is_empty() && !takes("text") {
+        let kinds: Vec<&str> = model.modalities.iter().map(String::as_str).collect();
+        return Err(Error::unsupported(format!(
+            "it takes {} and no texts (modality_config of sentence_bert_config.json)",
+            quote_all(&kinds)
+        )));
     }
     if let Some(module) = &model.other_module {
         return Err(Error::unsupported(format!(
@@ -86,6 +104,10 @@ impl Method for Embed {
             "its files name the pooling {}, and that of the recipe is {pooling}",
             quote(&model.pooling)
         )))
+    }
+
+    fn most_tokens(&self, model: &Model) -> usize {
+        model.max_tokens
     }
 
     fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked> {

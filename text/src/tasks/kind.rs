@@ -211,6 +211,11 @@ pub trait Method: Debug + Sync {
         Ok(())
     }
 
+    /// Most tokens of a prompt as the model's files say it, for a caller who does not; 0 = no limit.
+    fn most_tokens(&self, _model: &Model) -> usize {
+        0
+    }
+
     /// Labels that its items have unless the caller gives others.
     fn labels(&self, _model: &Model) -> Vec<String> {
         Vec::new()

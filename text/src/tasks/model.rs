@@ -63,6 +63,12 @@ pub struct Model {
     pub has_other_dense: bool,
     /// Whether its pooling leaves out what stands before a text.
     pub pools_without_prompt: bool,
+    /// Most tokens of a text with what stands around it; 0 = its files do not say.
+    pub max_tokens: usize,
+    /// Whether a text is made small letters before it is encoded.
+    pub has_lower_case: bool,
+    /// What it takes, "text" or "message"; empty where its files do not say.
+    pub modalities: Vec<String>,
     /// One of its modules that is not run.
     pub other_module: Option<String>,
     /// Whether it gives logits of what follows a text.
@@ -156,6 +162,9 @@ impl Model {
             },
             has_dense_of_tokens: model["dense_of_tokens"].as_bool().unwrap_or(false),
             pools_without_prompt,
+            max_tokens: declared["max_tokens"].as_u64().unwrap_or(0) as usize,
+            has_lower_case: declared["lower_case"] == true,
+            modalities: texts(&declared["modalities"]),
             other_module: modules
                 .iter()
                 .find(|m| !MODULES.contains(&m.as_str()))
