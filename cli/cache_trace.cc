@@ -10,6 +10,7 @@
 
 #include "common.h"
 #include "files.h"
+#include "json_in.h"
 #include "json_stream.h"
 
 namespace prefix_cli {
@@ -105,7 +106,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
 
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception&) override {
-    return stop(cat("not valid JSON at byte ", position > 0 ? position - 1 : 0));
+    return stop(cat("not JSON at byte ", wrong_byte(position), " of the value"));
   }
 
   // After the parser: what must be there is there.

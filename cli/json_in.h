@@ -15,10 +15,13 @@ namespace prefix_cli {
 constexpr size_t kMaxJsonDepth = 32;
 constexpr size_t kMaxJson = size_t{1} << 30;
 
-// The limits, for whatever reads a text. `what` begins messages: "the line".
+// Where a text is wrong, as the library counts: from 0. The parser counts from 1.
+constexpr size_t wrong_byte(size_t position) { return position > 0 ? position - 1 : 0; }
+
+// The limits, for whatever reads a text. Messages name it by `what`: "the value".
 class JsonLimits {
  public:
-  JsonLimits(std::string_view text, std::string_view what) {
+  JsonLimits(std::string_view text, std::string_view what) : what_(what) {
     if (text.size() > kMaxJson) fail(what, " has ", text.size(), " bytes; the limit is ", kMaxJson);
     if (text.starts_with(kByteOrderMark)) fail(what, " begins with a byte order mark");
   }
@@ -34,12 +37,15 @@ class JsonLimits {
   }
   size_t depth() const { return keys_.size(); }
 
-  [[noreturn]] static void fail_at(size_t byte) { fail("not JSON at byte ", byte); }
+  [[noreturn]] void fail_at(size_t position) const {
+    fail("not JSON at byte ", wrong_byte(position), " of ", what_);
+  }
   [[noreturn]] static void fail_of_number() {  // in the parser's own words otherwise
     fail("not JSON: it has a number that is too large");
   }
 
  private:
+  std::string what_;
   std::vector<std::set<std::string>> keys_;  // of what is open
 };
 
@@ -68,7 +74,7 @@ Json json_in(std::string_view text, std::string_view what) {
   try {
     return Json::parse(text, check);
   } catch (const typename Json::parse_error& e) {
-    JsonLimits::fail_at(e.byte);
+    limits.fail_at(e.byte);
   } catch (const typename Json::out_of_range&) {
     JsonLimits::fail_of_number();
   }

@@ -167,7 +167,7 @@ int kld_command(const Args& args) {
     fail("--model has ", vocabulary, " token ids and --test-model ", vocabulary_of(test),
          "; they must have the same");
   LazyText tokenizer(base_path);
-  std::vector<int32_t> tokens = tokenizer.need().encode(text, false);
+  std::vector<int32_t> tokens = tokenizer.need().encode(text, Text::Encode::kPlain);
   if (static_cast<int64_t>(tokens.size()) > most) tokens.resize(static_cast<size_t>(most));
   if (tokens.size() < 2) fail("--text has ", tokens.size(), " tokens; at least 2 are needed");
 

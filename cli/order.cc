@@ -135,7 +135,7 @@ class TextTable {
   }
 
   void read_json(const std::string& text, int64_t line) try {
-    for (const auto& [name, value] : json_members(text, "a row"))
+    for (const auto& [name, value] : json_members(text, "the row"))
       column(name, line).put(rows_, value);
   } catch (const Failure& e) {
     fail("line ", line, ": ", e.what());

@@ -50,7 +50,7 @@ void add_tokens(const OrderedJson& list, PromptFile& file) {
 
 // A line keeps its fields as they stand and gets one more.
 void add_json(std::string line, int64_t number, const std::string& field, PromptFile& file) try {
-  const auto object = json_in<OrderedJson>(line, "the line");
+  const auto object = json_in<OrderedJson>(line, "the value");
   if (!object.is_object()) fail("a prompt is an object with \"tokens\" or \"text\"");
   if (object.contains("part")) fail("there is a field \"part\" already");
   const std::string key = !field.empty() ? field : object.contains("tokens") ? "tokens" : "text";

@@ -33,15 +33,15 @@ Prepared prepare(const Request& request, LazyText& text) {
   if (!request.messages.empty())
     prepared.tokens = text.need().encode_chat(request.messages);
   else if (request.prompt.is_text)
-    prepared.tokens = text.need().encode(request.prompt.text, true);
+    prepared.tokens = text.need().encode(request.prompt.text, Text::Encode::kWhole);
   else
     prepared.tokens = request.prompt.tokens;
   if (request.task == Task::kGenerate && request.wants_text())
     add_end_tokens(request, text.need(), prepared);
-  // What follows a prompt gets no begin-of-text of its own.
   if (request.continuation && request.task == Task::kLogprobs) {
     prepared.from = static_cast<int32_t>(prepared.tokens.size());
-    const std::vector<int32_t> more = text.need().encode(*request.continuation, false);
+    const std::vector<int32_t> more =
+        text.need().encode(*request.continuation, Text::Encode::kContinues);
     if (prepared.tokens.empty())
       fail("line ", request.line,
            ": the prompt has 0 tokens; continuation needs at least 1 before it");
@@ -51,8 +51,9 @@ Prepared prepare(const Request& request, LazyText& text) {
   }
   if (request.task == Task::kChoices)
     for (const Piece& choice : request.choices)
-      prepared.choices.push_back(choice.is_text ? text.need().encode(choice.text, false)
-                                                : choice.tokens);
+      prepared.choices.push_back(choice.is_text
+                                     ? text.need().encode(choice.text, Text::Encode::kContinues)
+                                     : choice.tokens);
   return prepared;
 }
 

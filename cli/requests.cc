@@ -246,7 +246,7 @@ Request parse_request(const std::string& text, int64_t line, std::string id, boo
   request.id = std::move(id);
   flush = false;
   try {
-    const auto object = json_in<OrderedJson>(text, "the line");
+    const auto object = json_in<OrderedJson>(text, "the value");
     if (!object.is_object()) fail(json_shown(object), " is not a JSON object");
     if (object.contains("flush")) {
       if (object.size() != 1 || object["flush"] != true)

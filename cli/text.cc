@@ -73,13 +73,16 @@ class LibraryText : public Text {
   LibraryText(const LibraryText&) = delete;
   LibraryText& operator=(const LibraryText&) = delete;
 
-  std::vector<int32_t> encode(const std::string& text, bool special) override {
+  std::vector<int32_t> encode(const std::string& text, Encode how) override {
+    const int32_t flags = how == Encode::kWhole       ? PREFIX_ENCODE_SPECIAL
+                          : how == Encode::kContinues ? PREFIX_ENCODE_CONTINUES
+                                                      : 0;
     // Seldom more tokens than bytes, and a few that the model wants around them.
-    return read<std::vector<int32_t>>(text.size() + 8, [&](int32_t* out, size_t n, size_t* needed,
-                                                           prefix_error* error) {
-      return f_.prefix_tokenizer_encode(tokenizer_, text.data(), text.size(),
-                                        special ? PREFIX_ENCODE_SPECIAL : 0, out, n, needed, error);
-    });
+    return read<std::vector<int32_t>>(
+        text.size() + 8, [&](int32_t* out, size_t n, size_t* needed, prefix_error* error) {
+          return f_.prefix_tokenizer_encode(tokenizer_, text.data(), text.size(), flags, out, n,
+                                            needed, error);
+        });
   }
 
   std::vector<int32_t> encode_chat(const std::string& messages) override {

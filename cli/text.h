@@ -21,8 +21,12 @@ class Text {
   static std::unique_ptr<Text> open(const std::string& model);
   virtual ~Text() = default;
 
-  // special: add what the model wants around a text, e.g. a begin-of-text token.
-  virtual std::vector<int32_t> encode(const std::string& text, bool special) = 0;
+  enum class Encode {
+    kPlain,
+    kWhole,      // with what the model wants around a text, e.g. a begin-of-text token
+    kContinues,  // it goes on another text, so that no space is put in front of it
+  };
+  virtual std::vector<int32_t> encode(const std::string& text, Encode how) = 0;
   // messages: a JSON array of {"role", "content"}.
   virtual std::vector<int32_t> encode_chat(const std::string& messages) = 0;
   // Tokens that end a generation, as the model's files say; chat models have more than one.

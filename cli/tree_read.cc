@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "common.h"
+#include "json_in.h"
 
 namespace prefix_cli {
 namespace {
@@ -117,7 +118,7 @@ Tree read_cache(const std::string& json) {
   try {
     return cache_tree(Json::parse(json));
   } catch (const Json::parse_error& e) {
-    fail("not JSON at byte ", e.byte);
+    fail("not JSON at byte ", wrong_byte(e.byte));
   } catch (const Json::exception&) {  // what it says are the parser's own words
     fail(
         "it is not what prefix_cache_tree_json gives: an object with nodes, each a list of fields");

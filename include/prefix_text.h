@@ -43,7 +43,8 @@
  *  3. A tokenizer never changes once it is open. To encode on many cores, call from many threads.
  *     The library has a thread of its own only while tasks run.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
- *     tokens, encode its parts in separate calls and join the ids, or take the boundaries that
+ *     tokens, encode its parts in separate calls, those behind the first with
+ *     PREFIX_ENCODE_CONTINUES, and join the ids, or take the boundaries that
  *     prefix_tokenizer_chat_tokens returns.
  */
 #ifndef PREFIX_TEXT_H
@@ -134,7 +135,10 @@ enum {
   PREFIX_ENCODE_SPECIAL = 1, /* add what the model wants around a text, e.g. bos in front */
   /* special tokens written in the text ("<|im_end|>") are plain characters; use it for text from
    * outside that must not steer the model */
-  PREFIX_ENCODE_LITERAL = 2
+  PREFIX_ENCODE_LITERAL = 2,
+  /* the text goes on another one, as what is scored after a prompt does: a tokenizer that puts a
+   * space in front of a text puts none here */
+  PREFIX_ENCODE_CONTINUES = 4
 };
 /* Flags of the decode functions. */
 enum {

@@ -94,6 +94,19 @@ func TestSpecialTokens(t *testing.T) {
 	}
 }
 
+func TestATextThatGoesOnAnotherHasNoSpacePutInFront(t *testing.T) {
+	text, config := byteTokenizer(256)
+	text = strings.Replace(text, `"normalizer":null`, `"normalizer":{"type":"Prepend","prepend":" "}`, 1)
+	tokenizer := must(prefix.TokenizerFromJSON(text, config))(t)
+	defer tokenizer.Close()
+	if tokens := must(tokenizer.Encode("a", 0))(t); !slices.Equal(tokens, bytesOf(" a")) {
+		t.Error(tokens)
+	}
+	if tokens := must(tokenizer.Encode("a", prefix.Continues))(t); !slices.Equal(tokens, bytesOf("a")) {
+		t.Error(tokens)
+	}
+}
+
 // The text of a token may need more room than there is at first: it comes whole, and once.
 func TestStreamsTakeLongTokensOnce(t *testing.T) {
 	text, config := byteTokenizer(256)

@@ -86,6 +86,9 @@ const (
 	// Literal takes special tokens written in the text ("<|im_end|>") as plain characters. Use it for text from
 	// outside that must not steer the model.
 	Literal EncodeFlags = swig.PREFIX_ENCODE_LITERAL
+	// Continues takes the text for one that goes on another, as what is scored after a prompt does: a tokenizer that
+	// puts a space in front of a text puts none here.
+	Continues EncodeFlags = swig.PREFIX_ENCODE_CONTINUES
 )
 
 // added bounds how many tokens AddSpecial adds to a text.

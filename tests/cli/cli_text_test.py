@@ -42,14 +42,15 @@ class WithText(unittest.TestCase):
         if not self.model.exists():
             self.write_model(self.model, 131)
 
-    def write_model(self, model, words):
+    def write_model(self, model, words, mark="", **parts):
         shutil.copytree(SHARED["model"], model)
-        vocabulary = {"<unk>": 0, "<end>": 1, **{f"w{i}": i for i in range(2, words)}}
+        vocabulary = {"<unk>": 0, "<end>": 1, **{f"{mark}w{i}": i for i in range(2, words)}}
         special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
         (model / "tokenizer.json").write_text(json.dumps({
             "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None, "decoder": None,
             "added_tokens": [{"id": i, "content": name, **special} for name, i in list(vocabulary.items())[:2]],
             "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+            **parts,
         }))
         (model / "tokenizer_config.json").write_text(json.dumps({
             "eos_token": "<end>", "chat_template": "{% for m in messages %}w9 {{ m.content }} {% endfor %}w10",
@@ -113,6 +114,16 @@ class WithText(unittest.TestCase):
         self.pair({"messages": [{"role": "user", "content": "w5"}], "task": "embed"}, {"tokens": [9, 5, 10], "task": "embed"}, "embedding")
         self.pair({"text": "w5 w6", "task": "logprobs", "continuation": "w7 w8"}, {"tokens": [5, 6, 7, 8], "task": "logprobs", "from": 2}, "logprobs")
         self.pair({"text": "w5", "task": "choices", "choices": ["w7 w8", [9]]}, {"tokens": [5], "task": "choices", "choices": [[7, 8], [9]]},
+                  "token_logprobs")
+
+    def test_what_follows_a_prompt_has_no_space_put_in_front(self):
+        self.model = SHARED["folder"] / "marked"
+        mark = "\u2581"
+        self.write_model(self.model, 131, mark, normalizer={"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": mark}, {"type": "Replace", "pattern": {"String": " "}, "content": mark}]},
+            pre_tokenizer={"type": "Split", "pattern": {"String": mark}, "behavior": "MergedWithNext", "invert": False})
+        self.pair({"text": "w5 w6", "task": "logprobs", "continuation": " w7 w8"}, {"tokens": [5, 6, 7, 8], "task": "logprobs", "from": 2}, "logprobs")
+        self.pair({"text": "w5", "task": "choices", "choices": [" w7 w8", [9]]}, {"tokens": [5], "task": "choices", "choices": [[7, 8], [9]]},
                   "token_logprobs")
 
     def test_generated_text_and_stop_strings(self):

@@ -108,7 +108,7 @@ class Order(unittest.TestCase):
                 ('{"a":1,"a":2}\n', [], ["line 1", '"a" occurs twice']),
                 ('{"a":{"b":1,"b":2}}\n', [], ["line 1", '"b" occurs twice']),
                 ('{"a":1e999}\n', [], ["line 1", "not JSON", "a number that is too large"]),
-                ('{"a":tru}\n', [], ["line 1", "not JSON at byte 9"]),
+                ('{"a":tru}\n', [], ["line 1", "not JSON at byte 8 of the row"]),
                 ('{"a":' + "[" * 32 + "]" * 32 + "}\n", [], ["line 1", "32 levels"]),
                 ('"a"\n', [], ["line 1", "not an object"]), ('[[{"a":1}],2\n', [], ["line 1", "not JSON"]),
                 ('{"a":1}\n', ["--columns", "b"], ['"b"', "no row has"]),
@@ -150,7 +150,7 @@ class Values(unittest.TestCase):
     def test_what_is_no_row_is_named(self):
         done = prefix("order", stdin='[1]\n')
         self.assertEqual((done.returncode, done.stdout), (2, ""))
-        self.assertIn("line 1: a row is not an object", done.stderr)
+        self.assertIn("line 1: the row is not an object", done.stderr)
 
 
 class Partition(unittest.TestCase):

@@ -40,7 +40,8 @@ inline Tokenizer from_json(std::string_view tokenizer, std::string_view config) 
 inline void use(const prefix_tokenizer* tokenizer) {
   constexpr std::string_view kText = "Hello  w\xc3\xb6rld 12, \xe6\xbc\xa2<s> ab\n";
   prefix_token tokens[256];
-  for (const int32_t flags : {0, int{PREFIX_ENCODE_SPECIAL}, int{PREFIX_ENCODE_LITERAL}}) {
+  for (const int32_t flags :
+       {0, int{PREFIX_ENCODE_SPECIAL}, int{PREFIX_ENCODE_LITERAL}, int{PREFIX_ENCODE_CONTINUES}}) {
     int64_t offsets[2 * 256];
     size_t needed = 0;
     if (prefix_tokenizer_encode_offsets(tokenizer, kText.data(), kText.size(), flags, tokens, 256,

@@ -149,6 +149,7 @@ TEST_F(Recipes, WrongOptionsAreNamed) {
   for (const std::string task : {"answer", "generate", "chat"}) {
     refused(task, R"({"normalize": true})", argument, {"normalize", "embeddings"});
     refused(task, R"({"max_tokens": 0})", range, {"max_tokens", "0"});
+    refused(task, R"({"logprobs": true})", argument, {"logprobs", task});
   }
   refused("embed", R"({"prompt": "passage"})", absent, {"passage", "document", "query"});
   refused("embed", R"({"dimensions": -1})", range, {"dimensions", "-1"});

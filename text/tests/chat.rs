@@ -187,6 +187,10 @@ fn dialects() {
             "{% macro m() %}{% if 'a' in kwargs %}{% endif %}{% endmacro %}",
             "kwargs of a macro is not supported",
         ),
+        (
+            "{% autoescape true %}{{ '<' }}{% endautoescape %}",
+            "autoescape is not supported",
+        ),
     ] {
         let tokenizer = Tokenizer::with_template(template).unwrap();
         let error = tokenizer

@@ -5,7 +5,7 @@
 use super::arguments::Arguments;
 use super::meter::{copied, is_a, text_of, weigh};
 use super::python::{self, Side};
-use super::{budget, filters, json};
+use super::{budget, filters, json, objects};
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
 
@@ -30,8 +30,6 @@ const LISTS: &[(&str, &str)] = &[
 /// What the engine has and Jinja has not, or what no prompt needs.
 const REMOVED: &[&str] = &["bool", "chain", "lines", "pprint", "split", "zip"];
 const REMOVED_TESTS: &[&str] = &["endingwith", "int", "safe", "startingwith"];
-/// Most numbers of a range, as in Jinja's sandbox.
-const MOST_NUMBERS: i64 = 100_000;
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
@@ -302,29 +300,6 @@ fn truncate(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, 
     Ok(kept.to_string() + &end)
 }
 
-fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
-    let (from, to) = second.map_or((0, first), |second| (first, second));
-    let step = step.unwrap_or(1);
-    if step == 0 {
-        return Err(invalid("range() step must not be zero"));
-    }
-    let (low, high) = if step > 0 { (from, to) } else { (to, from) };
-    let span = i128::from(high) - i128::from(low);
-    let size = i128::from(step).abs();
-    let count = if span > 0 {
-        (span + size - 1) / size
-    } else {
-        0
-    };
-    if count > i128::from(MOST_NUMBERS) {
-        return Err(budget::too_much(format!(
-            "a range of {count} numbers; the limit is {MOST_NUMBERS}"
-        )));
-    }
-    copied(count as usize)?;
-    Ok((0..count as i64).map(|i| from + i * step).collect())
-}
-
 /// `dict(map, key=value)` and `dict([[key, value]])`.
 fn dict(source: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let mut pairs = Vec::new();
@@ -483,6 +458,7 @@ pub fn install(env: &mut Environment<'static>) {
         !value.is_none() && (value.as_str().is_some() || value.try_iter().is_ok())
     });
 
-    env.add_function("range", range);
+    env.add_function("range", objects::range);
     env.add_function("dict", dict);
+    env.add_global("self", objects::template_reference());
 }

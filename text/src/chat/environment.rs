@@ -113,8 +113,8 @@ impl<'a> Program<'a> {
 }
 
 /// transformers marks what the assistant wrote with {% generation %} ... {% endgeneration %}; for
-/// the text of the prompt the two mean nothing. Each is replaced by a tag that keeps the whitespace
-/// rules of the place.
+/// the text of the prompt the two mean nothing but that a name which is set between them ends there.
+/// Each is replaced by a tag that does that, and keeps the whitespace rules of the place.
 pub fn without_generation_tags(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -125,7 +125,7 @@ pub fn without_generation_tags(source: &str) -> String {
         let body = inner.trim_start_matches(['-', '+']);
         let mark = &inner[..inner.len() - body.len()];
         let word = body.trim_start();
-        let found = [("generation", "if true"), ("endgeneration", "endif")]
+        let found = [("generation", "with"), ("endgeneration", "endwith")]
             .into_iter()
             .find_map(|(from, to)| {
                 let after = word.strip_prefix(from)?;

@@ -3,7 +3,7 @@
 
 use super::budget;
 use super::number::python_float;
-use minijinja::value::ValueKind;
+use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 use std::fmt::Write;
 
@@ -98,7 +98,7 @@ fn float(value: &Value) -> Option<f64> {
 /// Whether it shows as what is in it.
 pub fn is_container(value: &Value) -> bool {
     match value.kind() {
-        ValueKind::Seq => true,
+        ValueKind::Seq => !is_a(value, "Range"),
         ValueKind::Iterable => value.len().is_some(),
         ValueKind::Map => !is_a(value, "Loop"),
         _ => false,
@@ -124,6 +124,13 @@ fn elements(value: &Value, times: usize) -> Result<Vec<Value>, Error> {
     let count = value.len().unwrap_or(MOST_ELEMENTS + 1);
     copied(count.saturating_mul(times))?;
     Ok(value.try_iter()?.collect())
+}
+
+fn list(elements: Vec<Value>, is_tuple: bool) -> Value {
+    match is_tuple {
+        true => Value::from(Tuple::from(elements)),
+        false => Value::from(elements),
+    }
 }
 
 fn number(value: i128) -> Value {
@@ -176,7 +183,7 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
                 "a list of more than {MOST_ELEMENTS} elements"
             )));
         }
-        return keep(&Value::from(all));
+        return keep(&list(all, left.is_tuple() && right.is_tuple()));
     }
     arithmetic("+", left, right, i128::checked_add, |a, b| a + b)
 }
@@ -201,7 +208,7 @@ pub fn multiply(left: &Value, right: &Value) -> Result<Value, Error> {
     for _ in 0..count {
         all.extend_from_slice(&once);
     }
-    keep(&Value::from(all))
+    keep(&list(all, repeated.is_tuple()))
 }
 
 /// A value that the template has built: refused when it is too deep or too large. A namespace may

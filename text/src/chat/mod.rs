@@ -10,6 +10,7 @@ mod filters;
 mod json;
 mod meter;
 mod number;
+mod objects;
 mod python;
 mod render;
 mod request;

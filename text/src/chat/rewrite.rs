@@ -235,13 +235,6 @@ impl Copier {
                 },
                 n.span(),
             )),
-            Stmt::AutoEscape(n) => Stmt::AutoEscape(Spanned::new(
-                AutoEscape {
-                    enabled: self.expr(&n.enabled)?,
-                    body: self.body(&n.body)?,
-                },
-                n.span(),
-            )),
             Stmt::FilterBlock(n) => Stmt::FilterBlock(Spanned::new(
                 FilterBlock {
                     filter: self.expr(&n.filter)?,
@@ -265,6 +258,12 @@ impl Copier {
                 return Err(Error::new(
                     ErrorKind::SyntaxError,
                     "a chat template is one file: block, extends, include and import are not supported",
+                ));
+            }
+            Stmt::AutoEscape(_) => {
+                return Err(Error::new(
+                    ErrorKind::SyntaxError,
+                    "a prompt is plain text: autoescape is not supported",
                 ));
             }
             Stmt::Continue(n) => Stmt::Continue(Spanned::new(Continue, n.span())),

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 pub const PREFIX_TEXT_ABI_VERSION: i32 = 1;
 pub const PREFIX_ENCODE_SPECIAL: i32 = 1;
 pub const PREFIX_ENCODE_LITERAL: i32 = 2;
+pub const PREFIX_ENCODE_CONTINUES: i32 = 4;
 pub const PREFIX_DECODE_SKIP_SPECIAL: i32 = 1;
 
 /// [any thread] See prefix_text.h, as for all functions here.
@@ -220,10 +221,14 @@ pub unsafe extern "C" fn prefix_tokenizer_token_id(
 }
 
 fn encode_options(flags: i32) -> Result<EncodeOptions> {
-    known_flags(flags, PREFIX_ENCODE_SPECIAL | PREFIX_ENCODE_LITERAL)?;
+    known_flags(
+        flags,
+        PREFIX_ENCODE_SPECIAL | PREFIX_ENCODE_LITERAL | PREFIX_ENCODE_CONTINUES,
+    )?;
     Ok(EncodeOptions {
         special: flags & PREFIX_ENCODE_SPECIAL != 0,
         literal: flags & PREFIX_ENCODE_LITERAL != 0,
+        continues: flags & PREFIX_ENCODE_CONTINUES != 0,
     })
 }
 

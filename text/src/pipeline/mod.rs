@@ -93,6 +93,16 @@ pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<To
     .map_err(meter::when_opened)
 }
 
+/// The same for texts that go on others: where the tokenizer puts a mark or a space in front of a text,
+/// there is none.
+pub fn continuing(mut tokenizer: Tokenizer) -> tokenizers::Result<Tokenizer> {
+    let normalizer = tokenizer.get_normalizer().map(Normalizer::continuing);
+    let pre_tokenizer = tokenizer.get_pre_tokenizer().map(PreTokenizer::continuing);
+    tokenizer.with_normalizer(normalizer)?;
+    tokenizer.with_pre_tokenizer(pre_tokenizer);
+    Ok(tokenizer)
+}
+
 /// A token that is white space and takes the white space beside it matches inside what it has taken,
 /// so that a row of n spaces becomes n overlapping pieces.
 fn refuse_endless_stripping(tokenizer: &Tokenizer, added: &[AddedToken]) -> tokenizers::Result<()> {

@@ -16,7 +16,11 @@ const MAX_CONTENT: usize = 1024;
 const ROOM: usize = 64;
 
 #[derive(Clone)]
-pub struct Normalizer(Arc<[Step]>);
+pub struct Normalizer {
+    steps: Arc<[Step]>,
+    /// Texts go on others, so that nothing is put in front of them.
+    continues: bool,
+}
 
 enum Step {
     Replace {
@@ -148,11 +152,26 @@ impl Normalizer {
             });
             Ok(())
         })?;
-        Ok(Normalizer(steps.into()))
+        Ok(Normalizer::new(steps.into()))
     }
 
     pub fn sentence_piece(rules: Rules) -> Normalizer {
-        Normalizer([Step::SentencePiece(rules)].into())
+        Normalizer::new([Step::SentencePiece(rules)].into())
+    }
+
+    fn new(steps: Arc<[Step]>) -> Normalizer {
+        Normalizer {
+            steps,
+            continues: false,
+        }
+    }
+
+    /// The same for texts that go on others.
+    pub fn continuing(&self) -> Normalizer {
+        Normalizer {
+            steps: self.steps.clone(),
+            continues: true,
+        }
     }
 }
 
@@ -163,8 +182,12 @@ fn make(bytes: usize) -> Result<()> {
 }
 
 impl Step {
-    fn run(&self, text: &mut NormalizedString) -> tokenizers::Result<()> {
+    fn run(&self, text: &mut NormalizedString, continues: bool) -> tokenizers::Result<()> {
         match self {
+            Step::Other {
+                step: NormalizerWrapper::Prepend(_),
+                ..
+            } if continues => Ok(()),
             Step::Replace { pattern, content } => {
                 let prepare = |bytes: usize, matches: usize| {
                     make(bytes.saturating_add(matches.saturating_mul(content.len())))
@@ -202,17 +225,19 @@ impl Step {
                 meter::room(most.saturating_mul(ROOM))?;
                 tokenizers::Normalizer::normalize(step, text)
             }
-            Step::SentencePiece(rules) => Ok(rules.run(text)?),
+            Step::SentencePiece(rules) => Ok(rules.run(text, continues)?),
         }
     }
 }
 
 impl tokenizers::Normalizer for Normalizer {
     fn normalize(&self, text: &mut NormalizedString) -> tokenizers::Result<()> {
-        for step in self.0.iter() {
+        // What is behind an added token in the text begins anew.
+        let continues = self.continues && text.offsets_original().0 == 0;
+        for step in self.steps.iter() {
             meter::check()?;
             meter::tick(text.get().len())?;
-            step.run(text)?;
+            step.run(text, continues)?;
             meter::length(text.get().len())?;
         }
         Ok(meter::normalized(text.get().len())?)

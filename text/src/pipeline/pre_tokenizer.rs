@@ -7,6 +7,7 @@ use crate::error::Result;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 use tokenizers::pre_tokenizers::delimiter::CharDelimiterSplit;
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::{
     NormalizedString, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizerWrapper,
     SplitDelimiterBehavior,
@@ -28,6 +29,8 @@ pub struct PreTokenizer {
     steps: Arc<[Step]>,
     /// Memory that the model may take for a byte.
     model_room: usize,
+    /// Texts go on others, so that nothing is put in front of them.
+    continues: bool,
 }
 
 enum Step {
@@ -38,6 +41,8 @@ enum Step {
     },
     /// A space in front of every piece that has none.
     Space,
+    /// Spaces as marks, and a mark in front. The crate's own cannot leave that out for one piece.
+    Metaspace(Metaspace),
     /// A part of the crate that cuts.
     Cuts(PreTokenizerWrapper),
     /// One that writes bytes as characters.
@@ -97,8 +102,9 @@ impl PreTokenizer {
                 "CharDelimiterSplit" | "Delimiter" => {
                     steps.push(Step::Cuts(part.parsed::<CharDelimiterSplit>()?.into()));
                 }
-                "BertPreTokenizer" | "Metaspace" | "Whitespace" | "Punctuation"
-                | "WhitespaceSplit" | "Digits" | "UnicodeScripts" => {
+                "Metaspace" => steps.push(Step::Metaspace(part.parsed()?)),
+                "BertPreTokenizer" | "Whitespace" | "Punctuation" | "WhitespaceSplit"
+                | "Digits" | "UnicodeScripts" => {
                     steps.push(Step::Cuts(part.parsed()?));
                 }
                 _ => return Err(part.unknown(kind)),
@@ -108,7 +114,43 @@ impl PreTokenizer {
         Ok(PreTokenizer {
             steps: steps.into(),
             model_room,
+            continues: false,
         })
+    }
+
+    /// The same for texts that go on others.
+    pub fn continuing(&self) -> PreTokenizer {
+        PreTokenizer {
+            continues: true,
+            ..self.clone()
+        }
+    }
+}
+
+/// Whether a piece of the text is its beginning.
+fn is_first(piece: &NormalizedString) -> bool {
+    piece.offsets_original().0 == 0
+}
+
+/// As the crate's own, but for texts that go on others.
+fn metaspace(
+    step: &Metaspace,
+    mut piece: NormalizedString,
+    continues: bool,
+) -> tokenizers::Result<Vec<NormalizedString>> {
+    let mark = step.get_replacement();
+    piece.replace(' ', &mark.to_string())?;
+    let puts = match step.get_prepend_scheme() {
+        PrependScheme::Always => !continues || !is_first(&piece),
+        PrependScheme::First => !continues && is_first(&piece),
+        PrependScheme::Never => false,
+    };
+    if puts && !piece.get().starts_with(mark) {
+        piece.prepend(&mark.to_string());
+    }
+    match step.get_split() {
+        true => piece.split(mark, SplitDelimiterBehavior::MergedWithNext),
+        false => Ok(vec![piece]),
     }
 }
 
@@ -124,7 +166,12 @@ fn extent(text: &PreTokenizedString) -> (usize, usize) {
 }
 
 impl Step {
-    fn run(&self, text: &mut PreTokenizedString, bytes: usize) -> tokenizers::Result<()> {
+    fn run(
+        &self,
+        text: &mut PreTokenizedString,
+        bytes: usize,
+        continues: bool,
+    ) -> tokenizers::Result<()> {
         match self {
             Step::Split {
                 pattern,
@@ -153,15 +200,20 @@ impl Step {
             Step::Space => {
                 meter::room(bytes.saturating_mul(ROOM_BYTE))?;
                 text.split(|_, mut word| {
-                    if !word.get().starts_with(' ') {
+                    let puts = !continues || !is_first(&word);
+                    if puts && !word.get().starts_with(' ') {
                         word.prepend(" ");
                     }
                     Ok::<_, tokenizers::Error>(vec![word])
                 })
             }
+            Step::Metaspace(step) => {
+                // A mark has up to four bytes in the place of a space.
+                meter::room(bytes.saturating_mul(ROOM_WORD + 4 * ROOM_BYTE))?;
+                text.split(|_, piece| metaspace(step, piece, continues))
+            }
             Step::Cuts(step) => {
-                // Metaspace writes a space as three bytes.
-                meter::room(bytes.saturating_mul(ROOM_WORD + 3 * ROOM_BYTE))?;
+                meter::room(bytes.saturating_mul(ROOM_WORD + ROOM_BYTE))?;
                 tokenizers::PreTokenizer::pre_tokenize(step, text)
             }
             Step::Bytes(step) => {
@@ -179,7 +231,7 @@ impl tokenizers::PreTokenizer for PreTokenizer {
         meter::length(bytes)?;
         for step in self.steps.iter() {
             meter::tick(bytes)?;
-            step.run(text, bytes)?;
+            step.run(text, bytes, self.continues)?;
             (words, bytes) = extent(text);
             meter::length(bytes)?;
         }

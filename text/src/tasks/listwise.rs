@@ -206,8 +206,8 @@ impl Lists {
     /// A text of at most `most` tokens.
     fn cut<'a>(&self, text: &'a str, most: usize, truncate: Truncate) -> Result<Cut<'a>> {
         let options = EncodeOptions {
-            special: false,
             literal: true,
+            ..EncodeOptions::default()
         };
         let offsets = self.text.encode_offsets(text, options)?.offsets;
         let tokens = offsets.len();

@@ -17,7 +17,7 @@ pub struct Options {
     pub warning: Option<String>,
     pub instruction: String,
     pub truncate: Truncate,
-    /// 0 = no limit of the caller.
+    /// Of the caller, or else of the model's files; 0 = no limit of theirs.
     pub max_prompt_tokens: usize,
     pub raw: bool,
     pub top_n: usize,
@@ -61,6 +61,12 @@ impl Reader {
 /// Options that not every task has are refused where they mean nothing.
 fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
     for key in object.keys() {
+        if key == "logprobs" {
+            return Err(Error::argument(format!(
+                "option {key} is for requests of token ids: task {} does not tell them",
+                kind.name
+            )));
+        }
         let takers: Vec<&str> = KINDS
             .iter()
             .filter(|other| other.options.contains(&key.as_str()))
@@ -133,7 +139,10 @@ impl Options {
         Ok(Options {
             instruction: instruction.unwrap_or_else(|| recipe.instruction.clone()),
             truncate,
-            max_prompt_tokens: reader.number("max_prompt_tokens", 0),
+            max_prompt_tokens: match reader.number("max_prompt_tokens", 0) {
+                0 => recipe.method.most_tokens(model),
+                limit => limit,
+            },
             raw: reader.flag("raw"),
             top_n: reader.number("top_n", 0),
             prompt,

@@ -110,9 +110,9 @@ pub struct Prompts {
     cut: Option<Field>,
     front: Vec<i32>,
     back: Vec<i32>,
-    /// The special tokens of the vocabulary.
-    specials: Vec<String>,
     markup: bool,
+    /// Whether special tokens go by other names, whatever the texts spell.
+    renames: bool,
     /// What each piece was last, with its tokens: items in a row often share most pieces.
     last: Vec<Option<(Whole, Tokens)>>,
 }
@@ -141,8 +141,8 @@ impl Prompts {
             cut: recipe.cut,
             front,
             back,
-            specials: specials(text),
             markup: recipe.markup,
+            renames: changes_special(text),
         })
     }
 
@@ -221,25 +221,27 @@ impl Prompts {
     /// Special tokens of the recipe are special tokens; what a caller's text spells, or finishes
     /// spelling, is one only where the recipe has markup.
     fn encode(&self, piece: &Piece, fields: &Fields, whole: &Whole) -> Result<(Encoded, Given)> {
-        if self.markup || !self.spells_special(whole) {
+        if self.markup || !self.renames {
             let options = EncodeOptions::default();
             let encoded = self.text.encode_offsets(&whole.text, options)?;
-            return Ok((encoded, whole.given.clone()));
+            if self.markup || !self.is_spelt(&encoded, &whole.given) {
+                return Ok((encoded, whole.given.clone()));
+            }
         }
         let renamed = self.text.renamed()?;
         let whole = Whole::of(piece, fields, |own| renamed.rename(own).into());
         Ok((self.text.encode_renamed(&whole.text)?, whole.given))
     }
 
-    /// Whether some of a special token is of a caller's text.
-    fn spells_special(&self, whole: &Whole) -> bool {
-        self.specials.iter().any(|special| {
-            whole.text.match_indices(special).any(|(at, _)| {
-                let end = at + special.len();
-                let apart = |bytes: &Range<usize>| bytes.end <= at || end <= bytes.start;
-                !whole.given.iter().all(|(_, bytes)| apart(bytes))
-            })
-        })
+    /// Whether some of a special token is of a caller's text. The tokens tell: a normalizer may make one
+    /// of letters that are others.
+    fn is_spelt(&self, encoded: &Encoded, given: &Given) -> bool {
+        let is_given = |(begin, end): (usize, usize)| {
+            let mut ranges = given.iter().map(|(_, bytes)| bytes);
+            ranges.any(|bytes| begin < bytes.end && bytes.start < end)
+        };
+        let mut found = encoded.tokens.iter().zip(&encoded.offsets);
+        found.any(|(token, bytes)| self.text.pieces().is_special(*token as u32) && is_given(*bytes))
     }
 
     /// The tokens of a target or a label, which follows the prompt.
@@ -252,8 +254,9 @@ impl Prompts {
             })
             .collect();
         let options = EncodeOptions {
-            special: false,
             literal: true,
+            continues: true,
+            ..EncodeOptions::default()
         };
         let tokens = self.text.encode(&text, options)?;
         if tokens.is_empty() {
@@ -279,7 +282,7 @@ fn around(text: &Text) -> Result<(Vec<i32>, Vec<i32>)> {
     let encode = |special| {
         let options = EncodeOptions {
             special,
-            literal: false,
+            ..EncodeOptions::default()
         };
         text.encode("a", options)
     };
@@ -291,13 +294,13 @@ fn around(text: &Text) -> Result<(Vec<i32>, Vec<i32>)> {
     Ok((whole[..at].to_vec(), whole[at + bare.len()..].to_vec()))
 }
 
-fn specials(text: &Text) -> Vec<String> {
-    text.tokenizer()
-        .get_added_tokens_decoder()
-        .into_values()
-        .filter(|token| token.special && !token.content.is_empty())
-        .map(|token| token.content)
-        .collect()
+/// Whether a normalizer changes the text of a special token, which is then not found where the recipe has it.
+fn changes_special(text: &Text) -> bool {
+    let added = text.tokenizer().get_added_vocabulary();
+    let mut all = added.get_added_tokens_decoder().iter();
+    all.any(|(id, token)| {
+        token.special && added.simple_id_to_token(*id).as_ref() != Some(&token.content)
+    })
 }
 
 /// Renders messages once with marks in place of the fields, and takes the marks out again.
@@ -538,8 +541,28 @@ mod tests {
                 wanted.splice(at..at + 1, LITERALLY);
                 let found = prompt(&text, piece, "a<e>a", 99);
                 assert_eq!(found, wanted, "{piece:?} {parts} {mark}");
+                if parts["normalizer"] == bert {
+                    let found = prompt(&text, piece, "a<\u{c9}>A", 99);
+                    assert_eq!(found, wanted, "{piece:?} {parts} {mark}");
+                }
             }
         }
+    }
+
+    #[test]
+    fn what_is_scored_has_no_mark_put_in_front() {
+        let llama = json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u{2581}"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"}]});
+        let text = characters(json!({"normalizer": llama}), json!({}));
+        let recipe = json!({"task": "classify", "method": "choices", "prompt": ["{text}"], "target": " {label}"});
+        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let fields = Fields {
+            label: "u<e>",
+            ..Fields::default()
+        };
+        let prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+        let tokens = prompts.continuation(&recipe.target, &fields).unwrap();
+        assert_eq!(tokens, [6, 2, 7, 3, 8]);
     }
 
     /// The normalizer writes "▁<e>" for <e> alone.
@@ -549,6 +572,8 @@ mod tests {
         let text = characters(prepend, json!({"normalized": true}));
         let wanted = [&[9, 6], &LITERALLY[..], &[10, 6, 1]].concat();
         assert_eq!(prompt(&text, "<u>{text}<e>a", "a<e>a", 99), wanted);
+        let wanted = [9, 6, 2, 10, 6, 1];
+        assert_eq!(prompt(&text, "<u>{text}<e>a", "u", 99), wanted);
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub fn arguments() {
             ))),
             NOT_FOUND
         );
-        for flags in [4, 8, -1, i32::MIN] {
+        for flags in [8, 16, -1, i32::MIN] {
             assert_eq!(
                 code(call(|e| prefix_tokenizer_encode(
                     t,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod calls;
+mod continuing;
 mod facts;
 mod handles;
 mod library;
@@ -50,6 +51,7 @@ fn main() {
         ("references", nothing, handles::references),
         ("arguments", nothing, arguments::arguments),
         ("sizes", nothing, sizes::sizes),
+        ("continuing", nothing, continuing::continuing),
         ("bad_batches", nothing, arguments::bad_batches),
         ("streams", nothing, streams::streams),
         ("stream_rules", nothing, streams::stream_rules),

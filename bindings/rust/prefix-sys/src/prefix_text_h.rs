@@ -9,6 +9,7 @@ pub struct prefix_tokenizer {
 }
 pub const PREFIX_ENCODE_SPECIAL: i32 = 1;
 pub const PREFIX_ENCODE_LITERAL: i32 = 2;
+pub const PREFIX_ENCODE_CONTINUES: i32 = 4;
 pub const PREFIX_DECODE_SKIP_SPECIAL: i32 = 1;
 #[repr(C)]
 #[derive(Debug)]

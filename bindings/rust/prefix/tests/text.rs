@@ -62,6 +62,23 @@ fn special_tokens_are_recognised_or_literal() {
 }
 
 #[test]
+fn a_text_that_goes_on_another_has_no_space_put_in_front() {
+    support::load_library();
+    let (tokenizer, config) = support::byte_tokenizer(256);
+    let prepends = r#""normalizer": {"type": "Prepend", "prepend": " "}"#;
+    let tokenizer = tokenizer.replace("\"normalizer\": null", prepends);
+    let tokenizer = Tokenizer::from_json(&tokenizer, Some(&config)).unwrap();
+    for (special, wanted) in [
+        (Special::Written, vec![32, 97, 257]),
+        (Special::Continues, vec![97, 257]),
+        (Special::LiteralContinues, bytes("a<|end|>")),
+    ] {
+        let tokens = tokenizer.encode("a<|end|>", special).unwrap();
+        assert_eq!(tokens, wanted, "{special:?}");
+    }
+}
+
+#[test]
 fn tokens_know_where_they_come_from() {
     let encoding = tokenizer().encode_ranges("aé", Special::Written).unwrap();
     assert_eq!(encoding.tokens, bytes("aé"));

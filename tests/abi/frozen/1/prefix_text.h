@@ -134,7 +134,10 @@ enum {
   PREFIX_ENCODE_SPECIAL = 1, /* add what the model wants around a text, e.g. bos in front */
   /* special tokens written in the text ("<|im_end|>") are plain characters; use it for text from
    * outside that must not steer the model */
-  PREFIX_ENCODE_LITERAL = 2
+  PREFIX_ENCODE_LITERAL = 2,
+  /* the text goes on another one, as what is scored after a prompt does: a tokenizer that puts a
+   * space in front of a text puts none here */
+  PREFIX_ENCODE_CONTINUES = 4
 };
 /* Flags of the decode functions. */
 enum {

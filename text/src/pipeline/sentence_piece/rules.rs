@@ -39,7 +39,12 @@ impl Rules {
     }
 
     /// Calls `each` with every piece of the new text and the number of old characters it stands for.
-    fn walk(&self, text: &str, each: &mut dyn FnMut(&str, u32) -> Result<()>) -> Result<()> {
+    fn walk(
+        &self,
+        text: &str,
+        continues: bool,
+        each: &mut dyn FnMut(&str, u32) -> Result<()>,
+    ) -> Result<()> {
         let mut rest = text;
         let mut front = 0;
         while self.one_space && !rest.is_empty() {
@@ -53,9 +58,14 @@ impl Rules {
         if rest.is_empty() {
             return Ok(());
         }
-        each("", front)?;
-        if self.space_in_front {
-            each(" ", 0)?;
+        if continues {
+            // Rows of spaces become one here, too, and none is put in.
+            each(if front > 0 { " " } else { "" }, front)?;
+        } else {
+            each("", front)?;
+            if self.space_in_front {
+                each(" ", 0)?;
+            }
         }
         let mut behind_space = self.one_space;
         while !rest.is_empty() {
@@ -73,10 +83,11 @@ impl Rules {
         Ok(())
     }
 
-    pub fn run(&self, text: &mut NormalizedString) -> Result<()> {
+    /// `continues`: the text goes on another one.
+    pub fn run(&self, text: &mut NormalizedString, continues: bool) -> Result<()> {
         let before = text.get();
         let (mut bytes, mut characters) = (0usize, 0usize);
-        self.walk(before, &mut |piece, _| {
+        self.walk(before, continues, &mut |piece, _| {
             for c in piece.chars() {
                 bytes += if c == ' ' {
                     MARK.len_utf8()
@@ -90,7 +101,7 @@ impl Rules {
         meter::room(bytes.saturating_add(before.len()).saturating_mul(ROOM))?;
         let mut written = Written::default();
         written.characters.reserve_exact(characters);
-        self.walk(before, &mut |piece, replaced| {
+        self.walk(before, continues, &mut |piece, replaced| {
             written.add(piece, replaced);
             Ok(())
         })?;
@@ -148,13 +159,22 @@ mod tests {
     use super::*;
 
     fn written(one_space: bool, space_in_front: bool, text: &str) -> String {
+        written_behind(false, one_space, space_in_front, text)
+    }
+
+    fn written_behind(
+        continues: bool,
+        one_space: bool,
+        space_in_front: bool,
+        text: &str,
+    ) -> String {
         let rules = Rules {
             charsmap: None,
             one_space,
             space_in_front,
         };
         let mut text = NormalizedString::from(text);
-        rules.run(&mut text).unwrap();
+        rules.run(&mut text, continues).unwrap();
         text.get().to_string()
     }
 
@@ -174,5 +194,24 @@ mod tests {
         // A mark of its own at the end goes too, one in front does not.
         assert_eq!(written(true, false, "\u{2581}a\u{2581}"), "\u{2581}a");
         assert_eq!(written(true, true, "\u{2581}"), "");
+    }
+
+    /// What is written of two texts, one behind the other, is written of both together.
+    #[test]
+    fn a_text_that_goes_on_another() {
+        for one_space in [false, true] {
+            for space_in_front in [false, true] {
+                for (first, second) in [("a", "b"), ("a", " b"), ("a", "  b  c")] {
+                    let [whole, begun] = [&[first, second].concat(), first]
+                        .map(|text| written(one_space, space_in_front, text));
+                    let rest = written_behind(true, one_space, space_in_front, second);
+                    assert_eq!(
+                        begun + &rest,
+                        whole,
+                        "{one_space} {space_in_front} {second:?}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -11,7 +11,8 @@ use crate::raw::{path_text, read_array, read_text, text_or_null, Handle, Texts};
 use crate::text::{Chat, Detokenizer, Prompt};
 use crate::{library, Token};
 
-/// What happens to special tokens, such as `<|im_end|>`, when text is encoded.
+/// What happens to special tokens, such as `<|im_end|>`, when text is encoded, and to what stands for the beginning
+/// of a text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Special {
     /// Those written in the text are recognised.
@@ -23,6 +24,11 @@ pub enum Special {
     Literal,
     /// Plain characters as in `Literal`, and what the model wants around a text is added.
     LiteralAdded,
+    /// As `Written`, of a text that goes on another, as what is scored after a prompt does: a tokenizer that puts a
+    /// space in front of a text puts none here.
+    Continues,
+    /// Plain characters as in `Literal`, of a text that goes on another.
+    LiteralContinues,
 }
 
 impl Special {
@@ -32,6 +38,8 @@ impl Special {
             Special::Added => sys::PREFIX_ENCODE_SPECIAL,
             Special::Literal => sys::PREFIX_ENCODE_LITERAL,
             Special::LiteralAdded => sys::PREFIX_ENCODE_SPECIAL | sys::PREFIX_ENCODE_LITERAL,
+            Special::Continues => sys::PREFIX_ENCODE_CONTINUES,
+            Special::LiteralContinues => sys::PREFIX_ENCODE_CONTINUES | sys::PREFIX_ENCODE_LITERAL,
         }
     }
 }

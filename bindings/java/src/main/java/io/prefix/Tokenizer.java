@@ -25,7 +25,12 @@ public final class Tokenizer extends Owned {
          * Take special tokens written in the text ("&lt;|im_end|&gt;") as plain characters. Use it for text from
          * outside that must not steer the model.
          */
-        LITERAL(Constants.PREFIX_ENCODE_LITERAL);
+        LITERAL(Constants.PREFIX_ENCODE_LITERAL),
+        /**
+         * Take the text for one that goes on another, as what is scored after a prompt does: a tokenizer that puts a
+         * space in front of a text puts none here.
+         */
+        CONTINUES(Constants.PREFIX_ENCODE_CONTINUES);
 
         private final int flag;
 

@@ -99,6 +99,16 @@ class TextTest {
     }
 
     @Test
+    void aTextThatGoesOnAnotherHasNoSpacePutInFront() {
+        String json = "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"?\": 0, \"a\": 1, \" a\": 2},"
+                + " \"unk_token\": \"?\"}, \"normalizer\": {\"type\": \"Prepend\", \"prepend\": \" \"}}";
+        try (Tokenizer puts = Tokenizer.fromJson(json, null)) {
+            assertArrayEquals(new int[] {2}, puts.encode("a"));
+            assertArrayEquals(new int[] {1}, puts.encode("a", Tokenizer.Encode.CONTINUES));
+        }
+    }
+
+    @Test
     void aTokenMayBeLongerThanAnyGuess() {
         String longest = "=".repeat(1000);
         String json = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"" + longest

@@ -72,6 +72,7 @@ public final class Constants {
     public static final int PREFIX_TEXT_ABI_VERSION = 1;
     public static final int PREFIX_ENCODE_SPECIAL = 1;
     public static final int PREFIX_ENCODE_LITERAL = 2;
+    public static final int PREFIX_ENCODE_CONTINUES = 4;
     public static final int PREFIX_DECODE_SKIP_SPECIAL = 1;
 
     private Constants() {}
