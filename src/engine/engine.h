@@ -158,7 +158,10 @@ class Engine {
   // Runs f under the lock while no step is being computed; the next one waits.
   void run_exclusive(const std::function<void()>& f);
 
+  Match match_of(int32_t name_space, std::span<const int32_t> tokens) const;
   int32_t usable_tokens(const Match& match, size_t length, bool lasting = false) const;
+
+  CachePin pin_now(int32_t name_space, std::span<const int32_t> tokens, int64_t ttl_ms);
 
   SnapshotCache snapshot_cache();
 
@@ -169,6 +172,7 @@ class Engine {
   TreeOptions tree_options() const;
   std::shared_ptr<PolicyGhosts> policy_ghosts() const;
   void watch_tree(const LoadProgress& progress);
+  bool is_open(NodeId id) const;  // the namespace that it belongs to
   void warn_of_little_memory();
   void warn_of_idle_options();
   RequestLimits request_limits() const;
@@ -204,8 +208,8 @@ class Engine {
   Options options_;
   Now now_;
   std::shared_ptr<Threads> threads_;
-  std::unique_ptr<ops::Device> device_;
-  std::unique_ptr<Model> model_;
+  std::shared_ptr<ops::Device> device_;  // shared with loads of adapters, and so is the model
+  std::shared_ptr<Model> model_;
   std::unique_ptr<PagePool> pages_;
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<Tree> tree_;

@@ -11,7 +11,15 @@ namespace prefix {
 
 void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
   if (name.empty()) fail(Code::kInvalidArgument, "the name of an adapter is empty");
-  const Hold hold(*this);
+  // Not held: a shutdown would wait for the reader, who takes as long as he likes.
+  std::shared_ptr<ops::Device> device;  // goes after the model
+  std::shared_ptr<Model> model;
+  {
+    std::lock_guard lock(mutex_);
+    require_open();
+    device = device_;
+    model = model_;
+  }
   const AdapterFiles files = open_adapter(folder);
   const std::string part = adapter_part(files.digest);
   AdapterNames::Entry entry;
@@ -26,7 +34,7 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
       return;
     }
   }
-  const std::shared_ptr<const Adapter> adapter = model_->load_adapter(files, [this] {
+  const std::shared_ptr<const Adapter> adapter = model->load_adapter(files, [this] {
     std::lock_guard lock(mutex_);
     return !stop_;
   });
@@ -40,7 +48,7 @@ void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
     require_open();
     const int32_t number = adapters_.number_of(part);
     if (!adapters_.loaded(part)) adapters_.retire(part);  // until it has the name, which may fail
-    model_->adapters().put(number, adapter);
+    model->adapters().put(number, adapter);
     name_adapter(name, std::move(entry));
   }
   log_message(LogLevel::kInfo, done);

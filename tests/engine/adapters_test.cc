@@ -2,10 +2,15 @@
 // that one computed reaches another, wherever it was kept.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstring>
 #include <fstream>
+#include <future>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/adapter_names.h"
@@ -268,6 +273,52 @@ TEST(Adapters, AreFoundAgainBehindTiersAndSnapshots) {
   EXPECT_TRUE(same_bits(found, expected));
   EXPECT_EQ(found.usage.cached, 95);
   EXPECT_EQ(run(*engine, with("", tokens)).usage.cached, 0);
+}
+
+// The files of an adapter, fed by a reader that stops at one of its calls until it is let go.
+struct HeldAdapter {
+  std::vector<std::string> contents;
+  std::atomic<int> reads = 0;
+  std::promise<void> held, let_go;
+  FedFiles files;
+
+  explicit HeldAdapter(int at) {
+    const std::string names[] = {"adapter_config.json", "adapter_model.safetensors"};
+    for (const std::string& name : names) {
+      std::ifstream file(models().path(0) + "/" + name, std::ios::binary);
+      contents.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
+    for (size_t i = 0; i < contents.size(); ++i)
+      files.add(names[i], contents[i].size(), [this, i, at](uint64_t from, size_t n, void* out) {
+        if (reads++ == at) {
+          held.set_value();
+          let_go.get_future().wait();
+        }
+        std::memcpy(out, contents[i].data() + from, n);
+      });
+  }
+};
+
+TEST(Adapters, AShutdownDoesNotWaitForTheirReader) {
+  HeldAdapter whole(-1);
+  make_engine(models().checkpoint)->load_adapter("a", whole.files);
+  for (const int at : {0, whole.reads / 2, whole.reads - 1}) {
+    const auto engine = make_engine(models().checkpoint);
+    HeldAdapter adapter(at);
+    std::thread loader([&] {
+      try {
+        engine->load_adapter("a", adapter.files);
+        ADD_FAILURE() << "it was loaded";
+      } catch (const Error& e) {
+        EXPECT_TRUE(e.code() == Code::kMisuse || e.code() == Code::kCancelled) << e.message();
+      }
+    });
+    adapter.held.get_future().wait();
+    engine->shutdown(0);
+    EXPECT_EQ(engine->state(), EngineState::kClosed);
+    adapter.let_go.set_value();
+    loader.join();
+  }
 }
 
 TEST(Adapters, TheListTellsOfThem) {

@@ -82,6 +82,21 @@ impl App {
         }))
     }
 
+    /// Clients name a model; there is one.
+    pub fn check_model(&self, model: Option<&str>) -> Result<()> {
+        let name = &self.config.name;
+        match model {
+            Some(model) if model != name => {
+                let message = format!("the model \"{model}\" is not here, only \"{name}\"");
+                Err(Failure {
+                    field: Some("model".into()),
+                    ..Failure::new(Kind::NotFound, message)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A list of texts that the service takes.
     pub fn check_count(&self, field: &'static str, count: usize) -> Result<()> {
         let limit = self.config.max_items;
@@ -102,6 +117,27 @@ impl App {
 impl Call {
     /// Takes a request in and reads its body: the key first, then a place, and only then the bytes.
     pub async fn begin(app: &Shared, headers: &HeaderMap, body: Body) -> Result<(Call, Fields)> {
+        let (key, ticket) = match Call::admit(app, headers) {
+            Ok(admitted) => admitted,
+            Err(failure) => {
+                body::pass_over(headers, body, app.config.body).await;
+                return Err(failure);
+            }
+        };
+        let fields = body::read(headers, body, app.config.body).await?;
+        let salt = fields.read::<Salted>()?.cache_salt;
+        let tenants = &app.tenants;
+        let tenant = tenants.namespace(&app.engine, key.as_deref(), salt.as_deref())?;
+        let call = Call {
+            app: app.clone(),
+            tenant,
+            ticket,
+        };
+        Ok((call, fields))
+    }
+
+    /// The key of a request, and a place for it.
+    fn admit(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Ticket)> {
         let key = app.tenants.key(headers)?;
         let own = headers
             .get(DEADLINE_HEADER)
@@ -114,17 +150,7 @@ impl Call {
             .transpose()?
             .map(Duration::from_millis);
         let time = own.map_or(app.config.deadline, |own| own.min(app.config.deadline));
-        let ticket = app.gate.enter(time)?;
-        let fields = body::read(headers, body, app.config.body).await?;
-        let salt = fields.read::<Salted>()?.cache_salt;
-        let tenants = &app.tenants;
-        let tenant = tenants.namespace(&app.engine, key.as_deref(), salt.as_deref())?;
-        let call = Call {
-            app: app.clone(),
-            tenant,
-            ticket,
-        };
-        Ok((call, fields))
+        Ok((key, app.gate.enter(time)?))
     }
 
     /// Options with the namespace and the deadline of this request.

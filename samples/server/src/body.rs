@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header::CONTENT_LENGTH;
+use axum::body::{Body, BodyDataStream};
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
 use axum::http::HeaderMap;
 use futures_util::StreamExt;
 
@@ -16,6 +16,9 @@ pub struct Limits {
     pub bytes: usize,
     pub time: Duration,
 }
+
+/// What is read beyond the limit of a body that nobody wants.
+const SURPLUS: usize = 64 << 20;
 
 /// The fields of the JSON in a body.
 pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fields> {
@@ -41,23 +44,52 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fie
 }
 
 async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8>> {
-    let announced = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    let announced = length_of(headers);
+    let mut parts = body.into_data_stream();
     if announced.is_some_and(|announced| announced > limit) {
+        drop_rest(headers, parts, limit).await;
         return Err(too_large(limit));
     }
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
-    let mut parts = body.into_data_stream();
     while let Some(part) = parts.next().await {
         let part = part
             .map_err(|why| Failure::new(Kind::Body, format!("the body cannot be read: {why}")))?;
         if bytes.len() + part.len() > limit {
+            drop_rest(headers, parts, limit).await;
             return Err(too_large(limit));
         }
         bytes.extend_from_slice(&part);
     }
     Ok(bytes)
+}
+
+/// Reads what a client sends with a request that is refused: whose connection is closed while he sends finds it broken,
+/// and loses the answer.
+pub async fn pass_over(headers: &HeaderMap, body: Body, limits: Limits) {
+    let all = drop_rest(headers, body.into_data_stream(), limits.bytes);
+    let _ = tokio::time::timeout(limits.time, all).await;
+}
+
+async fn drop_rest(headers: &HeaderMap, mut parts: BodyDataStream, limit: usize) {
+    // Who asks first has sent nothing, and need not.
+    if headers.contains_key(EXPECT) {
+        return;
+    }
+    let mut left = limit.saturating_add(SURPLUS);
+    if length_of(headers).is_some_and(|length| length > left) {
+        return;
+    }
+    while let Some(Ok(part)) = parts.next().await {
+        if part.len() > left {
+            return;
+        }
+        left -= part.len();
+    }
+}
+
+fn length_of(headers: &HeaderMap) -> Option<usize> {
+    let value = headers.get(CONTENT_LENGTH)?;
+    value.to_str().ok()?.parse().ok()
 }
 
 fn too_large(limit: usize) -> Failure {

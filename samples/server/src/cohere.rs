@@ -44,6 +44,7 @@ pub async fn rerank(
 ) -> Result<Json<Value>> {
     let (call, fields) = Call::begin(&app, &headers, body).await?;
     let asked: Asked = fields.read()?;
+    app.check_model(asked.model.as_deref())?;
     fields.refuse(&NOT_SERVED)?;
     if asked.top_n == Some(0) {
         return Err(Failure::field("top_n", "is 0, the least is 1"));
@@ -78,7 +79,7 @@ pub async fn rerank(
         .collect();
     Ok(Json(json!({
         "id": ids::next("rerank"),
-        "model": asked.model.unwrap_or_else(|| app.config.name.clone()),
+        "model": app.config.name,
         "results": results,
         "usage": {"total_tokens": ranking.tokens, "prompt_tokens": ranking.tokens},
         "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},

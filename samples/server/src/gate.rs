@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{watch, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::watch;
 
 use crate::failure::{Failure, Kind, Result};
 
@@ -22,7 +22,8 @@ enum Phase {
 
 #[derive(Debug)]
 pub struct Gate {
-    places: Arc<Semaphore>,
+    /// Requests in the house; whoever waits for the last to leave takes no place, so that it stays their number.
+    taken: Arc<watch::Sender<u32>>,
     limit: u32,
     phase: watch::Sender<Phase>,
 }
@@ -31,13 +32,22 @@ pub struct Gate {
 #[derive(Debug)]
 pub struct Ticket {
     deadline: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
+}
+
+#[derive(Debug)]
+struct Place(Arc<watch::Sender<u32>>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.send_modify(|taken| *taken -= 1);
+    }
 }
 
 impl Gate {
     pub fn new(limit: u32) -> Gate {
         Gate {
-            places: Arc::new(Semaphore::new(limit as usize)),
+            taken: Arc::new(watch::Sender::new(0)),
             limit,
             phase: watch::Sender::new(Phase::Open),
         }
@@ -45,12 +55,17 @@ impl Gate {
 
     /// Takes a request in, which then has this time.
     pub fn enter(&self, time: Duration) -> Result<Ticket> {
-        let place = self.places.clone().try_acquire_owned();
+        let is_room = self.taken.send_if_modified(|taken| {
+            let is_room = *taken < self.limit;
+            *taken += u32::from(is_room);
+            is_room
+        });
+        let place = is_room.then(|| Place(self.taken.clone()));
         // In this order: whoever sees all places free after refuse() knows that nobody comes in any more.
         if self.is_refusing() {
             return Err(Failure::stopping());
         }
-        let place = place.map_err(|_| {
+        let place = place.ok_or_else(|| {
             let message = format!("{} requests are being answered already", self.limit);
             Failure::new(Kind::Overloaded, message)
         })?;
@@ -61,7 +76,7 @@ impl Gate {
     }
 
     pub fn in_flight(&self) -> usize {
-        (self.limit as usize).saturating_sub(self.places.available_permits())
+        *self.taken.borrow() as usize
     }
 
     pub fn refuse(&self) {
@@ -85,13 +100,13 @@ impl Gate {
     /// Ready when what still runs is to be given up.
     pub async fn over(&self) {
         let mut phase = self.phase.subscribe();
-        // The sender lives as long as self.
         let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
     }
 
     /// Ready when nobody is in the house.
     pub async fn empty(&self) {
-        let _ = self.places.acquire_many(self.limit).await;
+        // The sender lives as long as self.
+        let _ = self.taken.subscribe().wait_for(|taken| *taken == 0).await;
     }
 }
 
@@ -105,6 +120,8 @@ impl Ticket {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     const TIME: Duration = Duration::from_secs(1);
@@ -126,9 +143,11 @@ mod tests {
         let ticket = gate.enter(TIME).unwrap();
         gate.refuse();
         assert_eq!(gate.enter(TIME).unwrap_err().kind, Kind::Stopping);
-        assert_eq!(gate.in_flight(), 1);
+        let mut empty = std::pin::pin!(gate.empty());
+        assert!((&mut empty).now_or_never().is_none());
+        assert_eq!(gate.in_flight(), 1, "who waits is not counted");
         drop(ticket);
-        gate.empty().await;
+        empty.await;
         gate.end();
         gate.over().await;
         gate.refuse(); // does not open it again

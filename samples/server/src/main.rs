@@ -1,5 +1,6 @@
 //! The program: reads the command line, loads the model, serves until SIGTERM or SIGINT.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use prefix::{Engine, Options, Tokenizer};
@@ -7,6 +8,7 @@ use prefix_server::app::{App, Shared};
 use prefix_server::config::{Config, HELP};
 use prefix_server::{events, router, serve};
 use tokio::signal::unix::{signal, SignalKind};
+use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
     let config = match Config::parse(std::env::args().skip(1)) {
@@ -42,10 +44,19 @@ async fn run(config: Config) -> Result<(), String> {
     let socket = serve::bind(listen).map_err(of_port)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|why| text(&why))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|why| text(&why))?;
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    let mut stop = std::pin::pin!(stop);
     let app = tokio::select! {
         app = load(config) => app?,
-        _ = terminate.recv() => return Ok(()),
-        _ = interrupt.recv() => return Ok(()),
+        () = &mut stop => {
+            eprintln!("prefix-server: stopped before the model was there");
+            return Ok(());
+        }
     };
     let ports = events::start(app.engine.clone(), &app.config.events).await;
     let ports = ports.map_err(|why| format!("cache events: {why}"))?;
@@ -58,11 +69,8 @@ async fn run(config: Config) -> Result<(), String> {
             println!("prefix-server: cache events again at tcp://{replay}");
         }
     }
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+    let stop = async {
+        stop.await;
         eprintln!("prefix-server: stopping");
     };
     serve::serve(listener, router::router(app.clone()), app, stop).await;
@@ -86,8 +94,19 @@ async fn load(config: Config) -> Result<Shared, String> {
             .map_err(|why| why.to_string())?;
     }
     let failed = |why: prefix::Error| format!("{}: {why}", config.model.display());
-    let tokenizer = Tokenizer::open(&config.model).map_err(failed)?;
+    let tokenizer = open_tokenizer(&config.model).await?.map_err(failed)?;
     let loading = Engine::load(&config.model, Some(&options)).map_err(failed)?;
     let engine = loading.await.map_err(failed)?;
     App::new(engine, tokenizer, config).map_err(|why| why.message)
+}
+
+/// In a thread of its own, which the end of the program does not wait for: files may be on a slow disk.
+async fn open_tokenizer(model: &Path) -> Result<prefix::Result<Tokenizer>, String> {
+    let (tell, told) = oneshot::channel();
+    let model = model.to_path_buf();
+    std::thread::Builder::new()
+        .name("tokenizer".into())
+        .spawn(move || tell.send(Tokenizer::open(model)))
+        .map_err(|why| format!("no thread to open the tokenizer: {why}"))?;
+    told.await.map_err(|why| why.to_string())
 }

@@ -1,9 +1,9 @@
 //! Documents in the order of how well they fit a query; what all rerank APIs share.
 
-use prefix::{TaskKind, Tokenizer};
+use prefix::{Options, Task, TaskKind, Tokenizer};
 use serde::Deserialize;
 
-use crate::app::Call;
+use crate::app::{App, Call};
 use crate::failure::{Failure, Result};
 
 /// What to do with texts that are too long for the model.
@@ -71,7 +71,7 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         options.put("top_n", n.max(1))?;
     }
     // A recipe may leave the one logit of a head as it is; here it becomes a score.
-    let of_head = app.model.head_labels().len() == 1 && !app.model.logits;
+    let of_head = app.model.head_labels().len() == 1 && method(app, &options)? == "head";
     if query.raw || of_head {
         options.put("raw", true)?;
     }
@@ -92,9 +92,9 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         .await?;
     let mut places = task.ranking(0..task.len())?;
     // What the clients of these APIs expect lies between 0 and 1; a mean log-probability becomes a probability.
-    let info: TaskInfo = serde_json::from_str(&task.info_json()?).map_err(Failure::internal)?;
+    let method = method_of(&task.info_json()?)?;
     for place in places.iter_mut().filter(|_| !query.raw) {
-        match info.method.as_str() {
+        match method.as_str() {
             "likelihood" => place.score = place.score.exp(),
             "head" if of_head => place.score = sigmoid(place.score),
             _ => {}
@@ -105,6 +105,18 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         tokens: task.totals()?.tokens_given,
         documents: std::sync::Arc::try_unwrap(documents).unwrap_or_else(|shared| (*shared).clone()),
     })
+}
+
+/// How a task with these options reads a score, which its recipe says.
+fn method(app: &App, options: &Options) -> Result<String> {
+    let (engine, tokenizer) = (&app.engine, &app.tokenizer);
+    let builder = Task::builder(engine, tokenizer, TaskKind::Rerank, Some(options))?;
+    method_of(&builder.info_json()?)
+}
+
+fn method_of(info: &str) -> Result<String> {
+    let info: TaskInfo = serde_json::from_str(info).map_err(Failure::internal)?;
+    Ok(info.method)
 }
 
 fn sigmoid(logit: f32) -> f32 {

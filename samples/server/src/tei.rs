@@ -138,6 +138,7 @@ pub async fn predict(
     let (texts, single) = match asked.inputs {
         Classified::Text(text) => (vec![text], true),
         Classified::Pair(texts) if texts.len() == 1 => (texts, true),
+        Classified::Pair(texts) if texts.is_empty() => (texts, false),
         Classified::Pair(_) => return Err(pair()),
         Classified::Many(lists) => {
             let one = |list: Vec<String>| <[String; 1]>::try_from(list).map(|[text]| text);

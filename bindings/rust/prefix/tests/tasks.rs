@@ -173,6 +173,15 @@ fn tags_come_back_with_info_and_events() {
 }
 
 #[test]
+fn what_it_is_made_of_is_known_before() {
+    let open = open();
+    let builder = builder(&open, TaskKind::Rerank, None);
+    let info = builder.info_json().unwrap();
+    assert!(info.contains("\"query-likelihood\""), "{info}");
+    assert_eq!(builder.submit().unwrap().info_json().unwrap(), info);
+}
+
+#[test]
 fn tokens_are_what_the_engine_is_given() {
     let open = open();
     let options = options().set("max_prompt_tokens", 80).unwrap();

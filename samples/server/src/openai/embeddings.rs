@@ -9,7 +9,6 @@ use base64::Engine;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use super::check_model;
 use crate::app::{Call, Shared};
 use crate::failure::Result;
 use crate::ranking::Cut;
@@ -40,7 +39,7 @@ pub async fn create(
 ) -> Result<Json<Value>> {
     let (call, fields) = Call::begin(&app, &headers, body).await?;
     let asked: Asked = fields.read()?;
-    check_model(&app, asked.model.as_deref())?;
+    app.check_model(asked.model.as_deref())?;
     fields.refuse(&["truncate_prompt_tokens"])?; // vLLM's, as what follows
     fields.refuse_off(&["add_special_tokens", "normalize"])?;
     let vectors = embed(

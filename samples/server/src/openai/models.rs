@@ -1,13 +1,13 @@
 //! `/v1/models`.
 
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::Json;
 use serde_json::{json, Value};
 
-use super::check_model;
 use crate::app::{App, Shared};
-use crate::failure::Result;
+use crate::failure::{Failure, Kind, Result};
 
 pub async fn list(State(app): State<Shared>, headers: HeaderMap) -> Result<Json<Value>> {
     app.tenants.key(&headers)?;
@@ -17,10 +17,12 @@ pub async fn list(State(app): State<Shared>, headers: HeaderMap) -> Result<Json<
 pub async fn one(
     State(app): State<Shared>,
     headers: HeaderMap,
-    Path(name): Path<String>,
+    name: std::result::Result<Path<String>, PathRejection>,
 ) -> Result<Json<Value>> {
     app.tenants.key(&headers)?;
-    check_model(&app, Some(&name))?;
+    let not_text = |_| Failure::new(Kind::NotFound, "the name of the model is not text in UTF-8");
+    let Path(name) = name.map_err(not_text)?;
+    app.check_model(Some(&name))?;
     Ok(Json(model(&app)))
 }
 

@@ -93,12 +93,14 @@ enum Stop {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct Format {
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct StreamOptions {
     include_usage: Option<bool>,
 }
@@ -267,16 +269,18 @@ async fn room(
 /// Writes a text for each item: a prompt, or messages as JSON.
 pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) -> Result<Response> {
     let asked: Asked = fields.read()?;
-    super::check_model(&call.app, asked.model.as_deref())?;
+    call.app.check_model(asked.model.as_deref())?;
     asked.check(fields)?;
     if !call.app.model.logits {
         let message = "the model embeds or classifies; it does not write";
         return Err(Failure::new(Kind::NotServed, message));
     }
     let (mut options, items) = (asked.options(&call, api)?, Arc::new(items));
-    let length = match asked.max_completion_tokens.or(asked.max_tokens) {
-        Some(0) => return Err(Failure::field("max_tokens", "is 0, the least is 1")),
-        Some(n) => n,
+    let newer = asked.max_completion_tokens;
+    let newer = newer.map(|n| ("max_completion_tokens", n));
+    let length = match newer.or(asked.max_tokens.map(|n| ("max_tokens", n))) {
+        Some((field, 0)) => return Err(Failure::field(field, "is 0, the least is 1")),
+        Some((_, n)) => n,
         None => {
             let (same, room) = room(&call, api, options, items.clone()).await?;
             options = same;

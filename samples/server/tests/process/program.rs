@@ -122,11 +122,7 @@ impl Program {
     }
 
     pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let done = Command::new("kill")
-            .args([&format!("-{name}"), &id])
-            .status();
-        assert!(done.unwrap().success());
+        signal(&self.child, name);
     }
 
     pub fn has_ended(&mut self) -> bool {
@@ -152,9 +148,20 @@ impl Drop for Program {
     }
 }
 
+pub fn signal(child: &Child, name: &str) {
+    let id = child.id().to_string();
+    let done = Command::new("kill")
+        .args([&format!("-{name}"), &id])
+        .status();
+    assert!(done.unwrap().success());
+}
+
 /// How a program ends that does not get as far as to serve, and what it says.
 pub fn end(mut command: Command) -> (ExitStatus, String) {
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    ended(command.stderr(Stdio::piped()).spawn().unwrap())
+}
+
+pub fn ended(mut child: Child) -> (ExitStatus, String) {
     let mut said = String::new();
     child
         .stderr

@@ -1,36 +1,54 @@
 //! What others see of the program before it can answer.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
-use crate::program::{command, end};
+use crate::program::{command, end, ended, signal};
+
+/// The program with a pipe for a model, which it has begun to read and finds nothing in.
+fn start_with_pipe(command: &mut Command, pipe: &Path) -> (Child, File) {
+    let _ = fs::remove_file(pipe);
+    let made = Command::new("mkfifo").arg(pipe).status().unwrap();
+    assert!(made.success());
+    let command = command.arg("--model").arg(pipe).stderr(Stdio::piped());
+    let program = command.spawn().unwrap();
+    // Opens when the program reads the model.
+    let model = OpenOptions::new().write(true).open(pipe).unwrap();
+    fs::remove_file(pipe).unwrap();
+    (program, model)
+}
 
 /// Whoever probes a port, as a balancer does, takes a connection for an answer.
 #[test]
 fn nobody_connects_while_the_model_is_loaded() {
     let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("slow.gguf");
-    let _ = fs::remove_file(&pipe);
-    assert!(Command::new("mkfifo")
-        .arg(&pipe)
-        .status()
-        .unwrap()
-        .success());
     // An address of its own, so that no other test takes the port in between.
     let free = TcpListener::bind("127.0.0.9:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
     let mut program = command(&[], &["--listen", &address.to_string()]);
-    let mut program = program.arg("--model").arg(&pipe).spawn().unwrap();
-    // Opens when the program reads the model.
-    let model = OpenOptions::new().write(true).open(&pipe).unwrap();
+    let (mut program, model) = start_with_pipe(&mut program, &pipe);
     let connected = TcpStream::connect(address);
     program.kill().unwrap();
     program.wait().unwrap();
     drop(model);
-    fs::remove_file(&pipe).unwrap();
     assert!(connected.is_err());
+}
+
+#[test]
+fn a_signal_ends_it_while_it_opens_the_model() {
+    let pipe = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stuck.gguf");
+    let mut program = command(&[], &[]);
+    let (program, _model) = start_with_pipe(&mut program, &pipe);
+    signal(&program, "TERM");
+    let (status, said) = ended(program);
+    assert!(status.success(), "{status}: {said}");
+    assert!(
+        said.contains("stopped before the model was there"),
+        "{said}"
+    );
 }
 
 #[test]

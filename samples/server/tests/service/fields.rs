@@ -172,4 +172,6 @@ fn a_name_may_have_a_slash() {
     }
     let said = service.get("/v1/models/org/other").json(404);
     assert_eq!(said["error"]["param"], "model");
+    let said = service.get("/v1/models/%ff").json(404);
+    assert_eq!(said["error"]["code"], "not_found");
 }

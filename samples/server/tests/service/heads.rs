@@ -1,18 +1,45 @@
-//! A reranker with a classification head of one label, whose recipe leaves the logit as it is.
+//! Models with a classification head of one label: a reranker, whose recipe leaves the logit as it is, and one that writes.
 
 use prefix::{Engine, Options, Source, Tokenizer};
+use prefix_server::config::Config;
 use serde_json::{json, Value};
 
 use crate::support::{golden, start_with, Service};
 
-/// The tiny one, which has no tokenizer; this one has a token for each character.
 fn reranker() -> Service {
+    service(|_| {}, None, |_| {})
+}
+
+/// The same weights as a model that says what comes next, too.
+fn writer(recipe: Option<Value>, set: impl FnOnce(&mut Config)) -> Service {
+    let causal = |config: &mut Value| {
+        config["architectures"] = json!(["LlamaForSequenceClassification"]);
+        config["model_type"] = json!("llama");
+        config["tie_word_embeddings"] = json!(true);
+    };
+    service(causal, recipe, set)
+}
+
+/// Of the tiny one, which has no tokenizer; this one has a token for each character.
+fn service(
+    change: impl FnOnce(&mut Value),
+    recipe: Option<Value>,
+    set: impl FnOnce(&mut Config),
+) -> Service {
     let mut source = Source::new().unwrap();
-    for name in ["config.json", "model.safetensors"] {
+    let read = |name: &str| {
         let path = golden("llama-bidirectional-head").join(name);
         let missing = "is missing: run tools/run_tests models";
-        let bytes = std::fs::read(&path).unwrap_or_else(|_| panic!("{} {missing}", path.display()));
-        source.add(name, bytes).unwrap();
+        std::fs::read(&path).unwrap_or_else(|_| panic!("{} {missing}", path.display()))
+    };
+    let mut config = serde_json::from_slice(&read("config.json")).unwrap();
+    change(&mut config);
+    let text = |value: &Value| value.to_string().into_bytes();
+    source.add("config.json", text(&config)).unwrap();
+    let weights = "model.safetensors";
+    source.add(weights, read(weights)).unwrap();
+    if let Some(recipe) = recipe {
+        source.add("prefix_recipe.json", text(&recipe)).unwrap();
     }
     let characters = (' '..='~').chain(['\n']).enumerate();
     let vocabulary: Value = characters.map(|(i, c)| (c.to_string(), json!(i))).collect();
@@ -26,13 +53,36 @@ fn reranker() -> Service {
         .unwrap();
     start_with(
         (engine, Tokenizer::from_json(&tokenizer, None).unwrap()),
-        |_| {},
+        set,
     )
 }
 
 #[test]
 fn a_score_lies_between_0_and_1_unless_it_is_raw() {
-    let service = reranker();
+    check_scores(&reranker());
+}
+
+#[test]
+fn so_does_that_of_a_head_beside_an_output_matrix() {
+    let recipe = json!({"task": "rerank", "method": "head", "activation": "none",
+        "prompt": ["{query} {document}"], "pooling": "mean", "cut": "document"});
+    let service = writer(Some(recipe), |_| {});
+    check_scores(&service);
+    let written = json!({"prompt": "a", "max_tokens": 1});
+    service.post("/v1/completions", &written).json(200);
+}
+
+/// A label does not say what it is of: without a recipe for it the head is not read.
+#[test]
+fn a_head_that_nobody_knows_does_not_rank() {
+    let body = json!({"query": "How?", "texts": ["Bread.", "Paris?"]});
+    let ask = |service: Service| service.post("/rerank", &body).json(200);
+    let likelihood = |config: &mut Config| config.rerank_recipe = Some("query-likelihood".into());
+    let (found, expected) = (ask(writer(None, |_| {})), ask(writer(None, likelihood)));
+    assert_eq!(found, expected);
+}
+
+fn check_scores(service: &Service) {
     let texts = ["Bread.", "A tree has leaves.", "zzz", "Paris?"];
     let ask = |raw: bool| -> Vec<(u64, f64)> {
         let body = json!({"query": "How is bread made?", "texts": texts, "raw_scores": raw});

@@ -1,10 +1,10 @@
-//! How much is written when the caller does not say.
+//! How much is written when the caller does not say, and how much is read.
 
 use prefix::text::Special;
 use prefix::Options;
 use serde_json::{json, Value};
 
-use crate::support::{open, start_with};
+use crate::support::{open, start, start_with};
 
 const POSITIONS: usize = 64;
 
@@ -61,4 +61,20 @@ fn without_a_limit_it_is_what_fits() {
     assert_eq!(new as usize, 2 * (POSITIONS - tokens(words)));
     let refused = ask(json!(prompt(POSITIONS + 1))).json(400);
     assert_eq!(refused["error"]["code"], "context_length_exceeded");
+}
+
+/// Closed while it sends, a client would find a broken connection and no reason.
+#[test]
+fn a_refusal_comes_when_the_body_was_sent() {
+    let body = json!({"input": "a".repeat(40 << 20)}).to_string();
+    let asks = [("expect", "100-continue")];
+    let small = start(|config| config.body.bytes = 1000);
+    let locked = start(|config| config.keys = Some(["one".to_string()].into()));
+    for (service, code) in [(&small, 413), (&locked, 401)] {
+        let answer = service.open("POST", "/v1/embeddings", &[], &body).answer();
+        assert_eq!(answer.code, code, "{}", answer.body);
+        // One that asks first need not send it.
+        let call = service.open("POST", "/v1/embeddings", &asks, &body[..2000]);
+        assert_eq!(call.answer().code, code);
+    }
 }

@@ -7,7 +7,7 @@ use prefix_server::app::App;
 use prefix_server::config::Config;
 use serde_json::{json, Value};
 
-use crate::support::{engine, start, Service};
+use crate::support::{engine, open, start, start_with, Service};
 
 const QUERY: &str = "How is bread made?";
 const DOCUMENTS: [&str; 3] = [
@@ -382,6 +382,12 @@ fn what_is_wrong_is_named() {
             "the body is a list",
         ),
         ("/v1/rerank", json!("q"), 400, "not a JSON object"),
+        (
+            "/v2/rerank",
+            json!({"query": "q", "documents": ["a"], "model": "large"}),
+            404,
+            "only \"small\"",
+        ),
         ("/embed", json!({"inputs": long}), 413, "tokens"),
         ("/embed", json!({"inputs": {}}), 422, "input"),
         (
@@ -433,6 +439,25 @@ fn what_is_wrong_is_named() {
             400,
             "logprobs",
         ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "max_completion_tokens": 0, "max_tokens": 5}),
+            400,
+            "max_completion_tokens: is 0",
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "response_format": "json"}),
+            400,
+            "expected an object",
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "stream_options": 1}),
+            400,
+            "expected an object",
+        ),
+        ("/predict", json!({"inputs": []}), 422, "is empty"),
         ("/v1/completions", json!({"prompt": long}), 400, "tokens"),
         (
             "/v1/completions",
@@ -499,8 +524,8 @@ fn what_is_wrong_is_named() {
         let answer = service.post(path, &body);
         let said = answer.json(code);
         let message = match path {
-            "/v1/rerank" => &said["message"],
-            "/embed" | "/rerank" => &said["error"],
+            "/v1/rerank" | "/v2/rerank" => &said["message"],
+            "/embed" | "/rerank" | "/predict" => &said["error"],
             _ => &said["error"]["message"],
         };
         assert!(
@@ -605,6 +630,29 @@ fn what_was_taken_in_is_answered_before_the_end() {
     assert_eq!(late.code, 503, "{}", late.body);
     assert!(late.headers.contains("connection: close"));
     assert!(running.rest(&headers).ends_with("data: [DONE]\n\n"));
+    service.wait();
+}
+
+#[test]
+fn a_task_that_runs_is_done_to_its_last_chunk() {
+    let options = Options::new().unwrap().set("cache_bytes", "256M").unwrap();
+    // A task gives the engine half of this at a time.
+    let options = options.set("queue_limit", 4).unwrap();
+    let mut service = start_with(open(options), |_| {});
+    let documents: Vec<String> = (0..40)
+        .map(|i| format!("{i} {}", "tree ".repeat(40)))
+        .collect();
+    let body = json!({"query": "Which one?", "documents": documents}).to_string();
+    let running = service.open("POST", "/v1/rerank", &[], &body);
+    while service.metric("prefix_requests_finished_total") < 4.0 {}
+    service.tell_to_stop();
+    while service.get("/health").code == 200 {}
+    assert_eq!(service.metric("prefix_server_in_flight"), 1.0);
+    let late = service.post("/v1/rerank", &json!({"query": "a", "documents": ["b"]}));
+    assert_eq!(late.code, 503, "{}", late.body);
+    assert!(late.headers.contains("retry-after: 1"));
+    let answer = running.answer().json(200);
+    assert_eq!(answer["results"].as_array().unwrap().len(), 40);
     service.wait();
 }
 

@@ -124,12 +124,12 @@ impl Service {
     /// One number of /metrics.
     pub fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").body;
-        let line = text
-            .lines()
-            .find(|line| line.starts_with(&format!("{name} ")));
-        line.unwrap_or_else(|| panic!("no {name} in\n{text}"))[name.len() + 1..]
-            .parse()
-            .unwrap()
+        let line = text.lines().find(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+        });
+        let line = line.unwrap_or_else(|| panic!("no {name} in\n{text}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 }
 

@@ -7,7 +7,7 @@ use prefix_sys as sys;
 use super::Task;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
-use crate::raw::{read_array, Handle, TextRefs};
+use crate::raw::{read_array, read_text, Handle, TextRefs};
 use crate::{Chat, Engine, Options, Token, Tokenizer};
 
 /// What a task makes of its items.
@@ -152,6 +152,11 @@ impl TaskBuilder {
         Ok(self.add(&[chat.json()])?.start)
     }
 
+    /// The same as [`Task::info_json`].
+    pub fn info_json(&self) -> Result<String> {
+        info_json(&self.0)
+    }
+
     /// The same as [`Task::tokens`].
     pub fn tokens(&self, item: usize) -> Result<Vec<Token>> {
         tokens(&self.0, item)
@@ -175,6 +180,13 @@ impl TaskBuilder {
         call(|err| unsafe { sys::prefix_task_submit(self.0.get(), err) })?;
         Ok(Task::new(self.0, items))
     }
+}
+
+pub(super) fn info_json(task: &Handle<sys::prefix_task>) -> Result<String> {
+    // Safety: a live handle, a buffer with its capacity.
+    read_text(256, |buf, cap, needed, err| unsafe {
+        sys::prefix_task_info_json(task.get(), buf, cap, needed, err)
+    })
 }
 
 pub(super) fn tokens(task: &Handle<sys::prefix_task>, item: usize) -> Result<Vec<Token>> {

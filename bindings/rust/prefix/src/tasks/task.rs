@@ -7,7 +7,7 @@ use std::time::Duration;
 use prefix_sys as sys;
 use prefix_sys::Init;
 
-use super::builder::{tokens, TaskBuilder, TaskKind};
+use super::builder::{info_json, tokens, TaskBuilder, TaskKind};
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
@@ -102,10 +102,7 @@ impl Task {
 
     /// What the task is made of, as JSON: its recipe, and why it has this one.
     pub fn info_json(&self) -> Result<String> {
-        // Safety: a live handle, a buffer with its capacity.
-        read_text(256, |buf, cap, needed, err| unsafe {
-            sys::prefix_task_info_json(self.raw(), buf, cap, needed, err)
-        })
+        info_json(&self.0.handle)
     }
 
     /// How many of them are finished.
