@@ -62,10 +62,10 @@ class OptionMethods {
   Options&& compute_keep(std::string_view value, prefix_error* error = nullptr) && {
     return std::move(self().set("compute_keep", value, error));
   }
-  /* What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed
-   * = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied by
-   * activations of 8 bits (docs/quantised-weights.md). CPU only, not with compute=int8. One of
-   * auto, packed. Default auto. Of engines. */
+  /* What quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of dtype;
+   * packed = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied
+   * by activations of 8 bits (docs/quantised-weights.md). CPU only, not with compute=int8. One
+   * of auto, packed. Default auto. Of engines. */
   Options& weights(std::string_view value, prefix_error* error = nullptr) & {
     return self().set("weights", value, error);
   }

@@ -26,9 +26,9 @@ func (o Options) Compute(value string) Options { return o.with("compute", value)
 // embedding), mixer_in, mixer_out, gate_up, down; empty = none. Of engines.
 func (o Options) ComputeKeep(value string) Options { return o.with("compute_keep", value) }
 
-// Weights is option weights: what quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype;
-// packed = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
-// (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
+// Weights is option weights: what quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of
+// dtype; packed = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of
+// 8 bits (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
 func (o Options) Weights(value string) Options { return o.with("weights", value) }
 
 // PackTo is option pack_to: with compute=int8: a directory (of a .gguf file, a file) that is written while the model is

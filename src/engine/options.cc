@@ -36,8 +36,8 @@ constexpr OptionInfo kTable[] = {
      "Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), "
      "mixer_in, mixer_out, gate_up, down; empty = none."},
     {"weights", T::kString, S::kEngine, "auto", 0, 0, "auto|packed",
-     "What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they "
-     "stay in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits "
+     "What quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of dtype; packed = "
+     "they stay in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits "
      "(docs/quantised-weights.md). CPU only, not with compute=int8."},
     {"pack_to", T::kString, S::kEngine, "", 0, 0, "",
      "With compute=int8: a directory (of a .gguf file, a file) that is written while the model is "

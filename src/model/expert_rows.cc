@@ -28,4 +28,9 @@ void ExpertRows::read(int64_t row, std::byte* out) const {
     read_blocks(expert_, at, out);
 }
 
+void ExpertRows::read_kept(int64_t row, std::byte* out) const {
+  if (strips_) return read(row, out);
+  read_kept_row(expert_, first_ + row * step_, out);
+}
+
 }  // namespace prefix

@@ -28,6 +28,8 @@ class ExpertRows final : public TensorMatrix {
   ops::TensorType type(int64_t) const override { return expert_.type; }
   // Any thread. Throws kIo.
   void read(int64_t row, std::byte* out) const override;
+  ops::TensorType kept_type(int64_t) const override { return kept_type_of(expert_); }
+  void read_kept(int64_t row, std::byte* out) const override;
 
  private:
   const Tensor& tensor_;

@@ -1,6 +1,7 @@
 #include "model/quantised_blocks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -18,6 +19,11 @@ using Meaning = SmallNumbers::Meaning;
 int whole_bits(const SmallNumbers& codes) {
   if (codes.tensor.type == TensorType::kI8) return 8;
   return codes.meaning == Meaning::kE2M1 ? 0 : codes.bits;
+}
+
+bool is_mxfp4(const QuantisedMatrix::Parts& parts) {
+  return parts.codes.bits == 4 && parts.codes.meaning == Meaning::kE2M1 && !parts.zeros &&
+         parts.scales.bits == 0 && parts.scales.tensor.type == TensorType::kF8_E8M0;
 }
 
 bool in_order(const QuantisedMatrix::Parts& parts, const std::vector<int32_t>& groups) {
@@ -39,6 +45,20 @@ bool all_stored(const Tensor& tensor, const Is& is) {
     if (!std::ranges::all_of(row, is)) return false;
   }
   return true;
+}
+
+// The lower bits of code(0) to code(31), as all blocks have them.
+template <typename CodeAt>
+void write_nibbles(const CodeAt& code, std::byte* out) {
+  constexpr int kHalf = ops::kGroupK / 2;
+  for (int i = 0; i < kHalf; ++i)
+    out[i] = static_cast<std::byte>((code(i) & 15) | (code(i + kHalf) & 15) << 4);
+}
+
+uint32_t e2m1_of(float number) {
+  constexpr std::array<uint8_t, 13> kPlaces = {0, 1, 2, 3, 4, 0, 5,
+                                               0, 6, 0, 0, 0, 7};  // of twice a number
+  return kPlaces[static_cast<size_t>(2 * std::fabs(number))] | (std::signbit(number) ? 8u : 0u);
 }
 
 // Whether codes less their zeros are those of the middle of the range. The unused bits of a word may hide
@@ -69,10 +89,12 @@ std::optional<uint16_t> exact_half(float x) {
 
 std::optional<TensorType> blocks_of(const QuantisedMatrix::Parts& parts,
                                     const std::vector<int32_t>& groups) {
-  const int bits = whole_bits(parts.codes);
-  if (bits == 0 || parts.columns % ops::kGroupK != 0) return std::nullopt;
+  if (parts.columns % ops::kGroupK != 0) return std::nullopt;
   if (parts.scale_columns > 1 && parts.group % ops::kGroupK != 0) return std::nullopt;
   if (!in_order(parts, groups)) return std::nullopt;
+  if (is_mxfp4(parts)) return TensorType::kMXFP4;
+  const int bits = whole_bits(parts.codes);
+  if (bits == 0) return std::nullopt;
   const bool middle = zeros_are_middle(parts);
   // Zeros of their own type may be farther away than five bits reach.
   if (!middle && (bits == 8 || parts.zeros->bits != bits)) return std::nullopt;
@@ -83,6 +105,10 @@ std::optional<TensorType> blocks_of(const QuantisedMatrix::Parts& parts,
 }
 
 void write_block(TensorType type, const float* codes, float zero, float scale, std::byte* out) {
+  if (type == TensorType::kMXFP4) {
+    *out++ = static_cast<std::byte>(std::bit_cast<uint32_t>(scale) >> 23);
+    return write_nibbles([&](int i) { return e2m1_of(codes[i]); }, out);
+  }
   const std::optional<uint16_t> d = exact_half(scale);
   PREFIX_CHECK(d);
   std::memcpy(out, &*d, sizeof *d);
@@ -91,7 +117,6 @@ void write_block(TensorType type, const float* codes, float zero, float scale, s
   const auto code = [&](int i) {
     return static_cast<uint32_t>(static_cast<int>(codes[i] - zero) + offset);
   };
-  constexpr int kHalf = ops::kGroupK / 2;
   if (type == TensorType::kQ8_0) {
     for (int i = 0; i < ops::kGroupK; ++i) out[i] = static_cast<std::byte>(code(i));
     return;
@@ -102,8 +127,7 @@ void write_block(TensorType type, const float* codes, float zero, float scale, s
     std::memcpy(out, &high, sizeof high);
     out += sizeof high;
   }
-  for (int i = 0; i < kHalf; ++i)
-    out[i] = static_cast<std::byte>((code(i) & 15) | (code(i + kHalf) & 15) << 4);
+  write_nibbles(code, out);
 }
 
 }  // namespace prefix

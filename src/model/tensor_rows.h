@@ -22,6 +22,17 @@ class TensorMatrix : public ops::WeightSource {
   virtual void read_kept(int64_t row, std::byte* out) const { read(row, out); }
 };
 
+// The same of a tensor.
+inline ops::TensorType kept_type_of(const Tensor& tensor) {
+  return tensor.computed ? tensor.computed->blocks().value_or(tensor.type) : tensor.type;
+}
+inline void read_kept_row(const Tensor& tensor, int64_t row, std::byte* out) {
+  if (tensor.computed && tensor.computed->blocks())
+    tensor.computed->read_row_blocks(row, out);
+  else
+    read_blocks(tensor, row, out);
+}
+
 // Rows of one or more tensors, one below the other.
 class TensorRows final : public TensorMatrix {
  public:
@@ -45,15 +56,11 @@ class TensorRows final : public TensorMatrix {
     read_blocks(tensor, row, out);
   }
   ops::TensorType kept_type(int64_t row) const override {
-    const Tensor& tensor = *part_of(row).tensor;
-    return tensor.computed ? tensor.computed->blocks().value_or(tensor.type) : tensor.type;
+    return kept_type_of(*part_of(row).tensor);
   }
   void read_kept(int64_t row, std::byte* out) const override {
     const Tensor& tensor = tensor_of(row);
-    if (tensor.computed && tensor.computed->blocks())
-      tensor.computed->read_row_blocks(row, out);
-    else
-      read_blocks(tensor, row, out);
+    read_kept_row(tensor, row, out);
   }
   // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
   static int64_t permuted_row(int64_t row, int64_t head_dim) {

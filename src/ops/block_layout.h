@@ -10,7 +10,8 @@
 //              byte has those of 8 or 4 quads, the first in its lowest bits
 //   scales     where d only scales them: [groups, or halves of groups][32 rows], a byte each
 //   minima     likewise: [groups][32 rows]
-//   d, m       [32 rows], f16. m is what is added, so that of Q4_K and Q5_K has its sign turned.
+//   d, m       [32 rows], f16; d of MXFP4 is a bf16, which has all powers of two of its scales. m is what
+//              is added, so that of Q4_K and Q5_K has its sign turned.
 //
 //   w = d [* scale] * (code - offset) [+ m [* minimum]]
 //
@@ -25,8 +26,22 @@
 namespace prefix::ops {
 
 // The types of blocks that kernels multiply as they are.
-enum class BlockType : uint8_t { kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kIQ4_NL, kQ4_K, kQ5_K, kQ6_K };
-inline constexpr int kBlockTypes = 9;
+enum class BlockType : uint8_t {
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kIQ4_NL,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kMXFP4
+};
+inline constexpr int kBlockTypes = 10;
+
+// Numbers that nibbles are the places of.
+enum class CodeTable : uint8_t { kNone, kIQ4, kE2M1 };
 
 inline constexpr int kGroupK = 32;  // numbers of a row that one scale of activations is for
 inline constexpr int kGroupQuads = kGroupK / 4;
@@ -42,8 +57,15 @@ struct BlockLayout {
   int halves = 1;       // scales of a group
   bool nested = false;  // scales and minima are whole numbers times d and m
   bool minima = false;
-  bool table = false;  // a nibble is the place of a number in kBlockTable
+  CodeTable table = CodeTable::kNone;
+  bool bf16 = false;  // d
 
+  // Of a code, from 0 on.
+  constexpr int code_bits() const {
+    return low_bits == 8 || table == CodeTable::kIQ4 ? 8
+           : table == CodeTable::kE2M1               ? 5
+                                                     : 4 + high_bits;
+  }
   constexpr int64_t k() const { return int64_t{groups} * kGroupK; }
   constexpr int64_t low_bytes() const { return kGroupK * kPanelColumns * low_bits / 8; }
   constexpr int64_t high_bytes() const { return kGroupK * kPanelColumns * high_bits / 8; }
@@ -66,17 +88,24 @@ inline constexpr BlockLayout kBlockLayouts[kBlockTypes] = {
     {.minima = true},
     {.high_bits = 1, .offset = 16},
     {.high_bits = 1, .minima = true},
-    {.offset = 128, .table = true},
+    {.offset = 128, .table = CodeTable::kIQ4},
     {.groups = 8, .nested = true, .minima = true},
     {.groups = 8, .high_bits = 1, .nested = true, .minima = true},
     {.groups = 8, .high_bits = 2, .offset = 32, .halves = 2, .nested = true},
+    {.offset = 12, .table = CodeTable::kE2M1, .bf16 = true},
 };
 constexpr const BlockLayout& layout_of(BlockType type) {
   return kBlockLayouts[static_cast<size_t>(type)];
 }
 
 // The numbers of IQ4_NL, each + 128.
-inline constexpr uint8_t kBlockTable[16] = {1,   24,  45,  63,  79,  93,  106, 118,
+inline constexpr uint8_t kIQ4Numbers[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                             129, 141, 153, 166, 181, 197, 217, 241};
+// Twice those of MXFP4, each + 12.
+inline constexpr uint8_t kE2M1Numbers[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                             12, 11, 10, 9,  8,  6,  4,  0};
+constexpr const uint8_t* numbers_of(CodeTable table) {
+  return table == CodeTable::kE2M1 ? kE2M1Numbers : kIQ4Numbers;
+}
 
 }  // namespace prefix::ops

@@ -1,5 +1,6 @@
 #include "ops/blocks.h"
 
+#include <bit>
 #include <cstring>
 
 #include "ops/dequant.h"
@@ -11,8 +12,9 @@ using T = BlockType;
 
 // By BlockType.
 constexpr TensorType kTensorTypes[kBlockTypes] = {
-    TensorType::kQ8_0,   TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1,
-    TensorType::kIQ4_NL, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+    TensorType::kQ8_0, TensorType::kQ4_0,   TensorType::kQ4_1, TensorType::kQ5_0,
+    TensorType::kQ5_1, TensorType::kIQ4_NL, TensorType::kQ4_K, TensorType::kQ5_K,
+    TensorType::kQ6_K, TensorType::kMXFP4};
 
 // Nibble i of the 32 that lie as in Q4_0.
 int nibble(const uint8_t* b, int i) { return b[i % 16] >> (i / 16 * 4) & 15; }
@@ -31,6 +33,8 @@ int code_of(const uint8_t* b, int i) {
     case T::kQ4_0:
     case T::kIQ4_NL:
       return nibble(b + 2, i);
+    case T::kMXFP4:
+      return nibble(b + 1, i);
     case T::kQ4_1:
       return nibble(b + 4, i);
     case T::kQ5_0:
@@ -53,6 +57,12 @@ int code_of(const uint8_t* b, int i) {
 template <T type>
 constexpr int kScaleAt = type == T::kQ6_K ? 208 : 0;
 
+// Half of E8M0, as the numbers are twice those of the block.
+void store_power(uint8_t exponent, std::byte* out) {
+  const auto bits = static_cast<uint16_t>(exponent < 2 ? 0x20 << exponent : (exponent - 1) << 7);
+  std::memcpy(out, &bits, sizeof bits);
+}
+
 void store_half(const uint8_t* half, bool negative, std::byte* out) {
   uint16_t bits;
   std::memcpy(&bits, half, sizeof bits);
@@ -64,7 +74,9 @@ void store_half(const uint8_t* half, bool negative, std::byte* out) {
 template <T type>
 void store_scales(const uint8_t* b, int64_t column, std::byte* unit) {
   constexpr BlockLayout L = layout_of(type);
-  store_half(b + kScaleAt<type>, false, unit + L.d_at() + 2 * column);
+  std::byte* const d = unit + L.d_at() + 2 * column;
+  if constexpr (L.bf16) return store_power(b[0], d);
+  store_half(b + kScaleAt<type>, false, d);
   if constexpr (L.minima) store_half(b + 2, L.nested, unit + L.m_at() + 2 * column);
   if constexpr (!L.nested) return;
   for (int i = 0; i < L.groups * L.halves; ++i) {
@@ -125,7 +137,7 @@ int stored_code(const BlockLayout& layout, const std::byte* unit, int quad, int6
   constexpr int64_t kStep = 4 * kPanelColumns;
   if (layout.low_bits == 8) return static_cast<int>(unit[quad * kStep + at]);
   int code = static_cast<int>(unit[quad / 2 * kStep + at]) >> (quad % 2 * 4) & 15;
-  if (layout.table) return kBlockTable[code];
+  if (layout.table != CodeTable::kNone) return numbers_of(layout.table)[code];
   if (layout.high_bits > 0) {
     const int each = 8 / layout.high_bits;
     const int byte = static_cast<int>(unit[layout.high_at() + quad / each * kStep + at]);
@@ -138,6 +150,12 @@ float stored_half(const std::byte* at) {
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
   return half_to_float(bits);
+}
+
+float stored_bf16(const std::byte* at) {
+  uint16_t bits;
+  std::memcpy(&bits, at, sizeof bits);
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
 }  // namespace
@@ -169,6 +187,8 @@ void fill_block_panel(BlockType type, const std::byte* rows, size_t row_bytes, i
       return fill_panel<T::kQ5_K>(rows, row_bytes, count, k, panel);
     case T::kQ6_K:
       return fill_panel<T::kQ6_K>(rows, row_bytes, count, k, panel);
+    case T::kMXFP4:
+      return fill_panel<T::kMXFP4>(rows, row_bytes, count, k, panel);
   }
 }
 
@@ -177,7 +197,8 @@ void read_block_row(BlockType type, const std::byte* panel, int64_t row, int64_t
   const BlockLayout& layout = layout_of(type);
   const int in_half = kGroupK / layout.halves;
   for (const std::byte* unit = panel; k > 0; k -= layout.k(), unit += layout.bytes()) {
-    const float d = stored_half(unit + layout.d_at() + 2 * row);
+    const std::byte* const d_at = unit + layout.d_at() + 2 * row;
+    const float d = layout.bf16 ? stored_bf16(d_at) : stored_half(d_at);
     const float m = layout.minima ? stored_half(unit + layout.m_at() + 2 * row) : 0;
     for (int i = 0; i < layout.k(); ++i) {
       float of_code = d, added = m;

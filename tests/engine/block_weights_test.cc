@@ -9,7 +9,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <random>
 
 #include "engine/random_requests.h"
 #include "engine/variants.h"
@@ -32,8 +31,8 @@ using testing_support::OptionList;
 using testing_support::relative_error;
 using testing_support::run_all;
 
-constexpr const char* kTypes[] = {"q8_0",   "q4_0", "q4_1", "q5_0", "q5_1",
-                                  "iq4_nl", "q4_k", "q5_k", "q6_k", "mixed"};
+constexpr const char* kTypes[] = {"q8_0", "q4_0", "q4_1", "q5_0",  "q5_1", "iq4_nl",
+                                  "q4_k", "q5_k", "q6_k", "mxfp4", "mixed"};
 
 class BlockWeights : public testing::TestWithParam<std::string> {
  protected:
@@ -43,27 +42,11 @@ class BlockWeights : public testing::TestWithParam<std::string> {
     options.set("weights", weights);
     return Engine::create(path(), options, nullptr);
   }
-  static std::mt19937 random_of(unsigned seed) {
-    return std::mt19937(seed * 7919 + static_cast<unsigned>(GetParam().size()));
-  }
-  static std::vector<RequestSpec> random_batch(std::mt19937& random) {
-    std::vector<RequestSpec> batch;
-    const size_t count = 1 + random() % 8;
-    while (batch.size() < count)
-      batch.push_back(
-          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
-    return batch;
-  }
   static void compare(Engine& alone, const std::vector<testing_support::Variant>& variants,
                       int cases) {
-    size_t compared = 0;
-    for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(cases));
-         ++seed, compared += variants.size()) {
-      std::mt19937 random = random_of(seed);
-      testing_support::expect_equal_bits(alone, variants, random_batch(random), random,
-                                         "seed " + std::to_string(seed));
-      if (HasFatalFailure()) return;
-    }
+    testing_support::expect_equal_bits(alone, variants,
+                                       {testing_support::cases(cases), GetParam().size()},
+                                       testing_support::random_batch);
   }
 };
 
@@ -85,13 +68,7 @@ TEST_P(BlockWeights, EveryLevelHasTheSameBits) {
 }
 
 std::vector<float> logits(Engine& engine) {
-  RequestSpec spec;
-  for (int32_t i = 0; i < 24; ++i) spec.tokens.push_back(1 + i * 5 % 60);
-  spec.task = Task::kLogits;
-  for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
-  const auto job = run_all(engine, {spec});
-  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  return job->result(0).values;
+  return testing_support::values_of(engine, testing_support::many_logits(24, 64));
 }
 
 TEST_P(BlockWeights, IsNearTheOtherInTheMemoryOfTheFile) {
@@ -144,15 +121,19 @@ TEST(BlockWeightsOptions, AreCheckedByName) {
                [&] { open({{"weights", "packed"}, {"device", "cuda"}}); });
 }
 
-// Weights of four and eight bits that are no blocks in their file, and have the numbers of some.
-TEST(BlockWeightsOptions, AwqAndGptqStayInBlocksOfTheSameNumbers) {
-  for (const auto& [name, blocks] : std::map<std::string, bool>{{"awq", true},
-                                                                {"gptq4", true},
-                                                                {"gptq4-order", false},
-                                                                {"ct-int4-group", true},
-                                                                {"ct-w8a8", true},
-                                                                {"fp8-block", false}}) {
-    const std::string path = golden_models() + "/quantised-" + name;
+// Weights of four and eight bits that are no blocks in their file, and have the numbers of some; and
+// experts, which are blocks in one of two files.
+TEST(BlockWeightsOptions, AwqGptqAndMxfp4StayInBlocksOfTheSameNumbers) {
+  for (const auto& [name, blocks] : std::map<std::string, bool>{{"quantised-awq", true},
+                                                                {"quantised-gptq4", true},
+                                                                {"quantised-gptq4-order", false},
+                                                                {"quantised-ct-int4-group", true},
+                                                                {"quantised-ct-mxfp4", true},
+                                                                {"quantised-ct-w8a8", true},
+                                                                {"quantised-fp8-block", false},
+                                                                {"gpt-oss-mxfp4", true},
+                                                                {"gpt-oss-mxfp4.gguf", true}}) {
+    const std::string path = golden_models() + "/" + name;
     const auto plain = Engine::create(path, make_options({{"dtype", "f32"}}), nullptr);
     const auto of = [&](const OptionList& more) {
       Options options = make_options(more);
@@ -233,9 +214,7 @@ TEST(BlockWeightsOptions, AdaptersAddToBlocks) {
     RequestSpec spec = testing_support::logits_of({1, 5, 9, 12, 7, 3});
     for (int32_t id = 3; id < 64; ++id) spec.logit_ids.push_back(id);
     spec.adapter = name;
-    const auto job = run_all(*engine, {spec});
-    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-    return job->result(0).values;
+    return testing_support::values_of(*engine, spec);
   };
   const std::vector<float> want = of("auto", "a"), got = of("packed", "a");
   EXPECT_LT(relative_error(got, want), 0.04);

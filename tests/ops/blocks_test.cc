@@ -93,6 +93,40 @@ TEST_P(BlocksTest, RowsComeBackAsTheFileHasThem) {
   }
 }
 
+// However small or large: those of an f16 would not do.
+TEST(Blocks, AllPowersOfTwoComeBack) {
+  std::mt19937 random{29};
+  const auto device = make_device(kernel_table(Isa::kScalar), 1);
+  const int64_t n = 32, k = 8 * 32;
+  BlockRowsSource rows({TensorType::kMXFP4}, n, n, k, random);
+  for (int64_t row = 0; row < n; ++row)
+    for (size_t block = 0; block < 8; ++block)
+      rows.bytes(row)[17 * block] = static_cast<std::byte>(8 * static_cast<size_t>(row) + block);
+  const Matrix matrix(*device, rows, n, k);
+  std::vector<float> got(static_cast<size_t>(k));
+  for (int64_t row = 0; row < n; ++row) {
+    unpack_row(matrix.w, row, 1, got.data());
+    EXPECT_EQ(got, rows.values(row)) << row;
+  }
+  // Kernels scale sums by them: one number of x and w is left of each block.
+  for (const LevelTable& level : all_tables()) {
+    const auto of_level = make_device(level.kernels, 1);
+    for (int64_t block = 0; block < 8; ++block) {
+      std::vector<float> x(static_cast<size_t>(k));
+      x[static_cast<size_t>(32 * block)] = 127;  // a scale of 1
+      for (const int64_t m : {1, 6}) {
+        std::vector<float> all;
+        for (int64_t i = 0; i < m; ++i) all.insert(all.end(), x.begin(), x.end());
+        const std::vector<float> y = multiply(*of_level, matrix.w, all, m);
+        for (int64_t row = 0; row < n; ++row)
+          EXPECT_EQ(y[static_cast<size_t>(row)],
+                    127 * rows.values(row)[static_cast<size_t>(32 * block)])
+              << level.name << ", exponent " << 8 * row + block;
+      }
+    }
+  }
+}
+
 TEST_P(BlocksTest, TheyTakeTheBytesOfTheFile) {
   const int64_t n = 64, k = 2048;
   const BlockRowsSource rows({GetParam()}, n, n, k, random_);
@@ -100,7 +134,7 @@ TEST_P(BlocksTest, TheyTakeTheBytesOfTheFile) {
   const auto file = static_cast<double>(n * blocks_bytes(GetParam(), k));
   const auto here = static_cast<double>(PackedWeights::of_blocks(sources, n, k).bytes());
   EXPECT_GE(here, file);
-  EXPECT_LE(here, 1.03 * file);
+  EXPECT_LE(here, (GetParam() == TensorType::kMXFP4 ? 1.06 : 1.03) * file);
 }
 
 TEST_P(BlocksTest, AProductIsThatOfQuantisedRows) {
@@ -179,6 +213,7 @@ TEST_P(BlocksTest, WhatIsNotFiniteStaysInItsRowAndColumn) {
   const auto device = make_device(kernel_table(choose_isa("auto")), 2);
   const int64_t n = 40, k = 512;
   BlockRowsSource rows({GetParam()}, n, n, k, random_);
+  const bool scaled = !half_places(GetParam()).empty();
   for (const size_t place : half_places(GetParam())) {
     BlockRowsSource::set_half(rows.bytes(3), place, 0x7e00);  // NaN
     BlockRowsSource::set_half(rows.bytes(35), place, 0x7c00);
@@ -195,7 +230,7 @@ TEST_P(BlocksTest, WhatIsNotFiniteStaysInItsRowAndColumn) {
     for (int64_t r = 0; r < m; ++r)
       for (int64_t j = 0; j < n; ++j) {
         const auto at = static_cast<size_t>(r * n + j);
-        const bool bad = r == 1 || r == 2 || j == 3 || j == 35;
+        const bool bad = r == 1 || r == 2 || (scaled && (j == 3 || j == 35));
         EXPECT_EQ(std::isfinite(y[at]), !bad) << r << ", " << j;
         if (!bad) {
           EXPECT_EQ(y[at], clean[at]);

@@ -15,8 +15,9 @@ namespace prefix::ops {
 
 // The types that stay in their blocks.
 inline constexpr TensorType kBlockTensorTypes[] = {
-    TensorType::kQ8_0,   TensorType::kQ4_0, TensorType::kQ4_1, TensorType::kQ5_0, TensorType::kQ5_1,
-    TensorType::kIQ4_NL, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K};
+    TensorType::kQ8_0, TensorType::kQ4_0,   TensorType::kQ4_1, TensorType::kQ5_0,
+    TensorType::kQ5_1, TensorType::kIQ4_NL, TensorType::kQ4_K, TensorType::kQ5_K,
+    TensorType::kQ6_K, TensorType::kMXFP4};
 
 // Bytes at which a block has f16 numbers.
 inline std::vector<size_t> half_places(TensorType type) {
@@ -28,6 +29,8 @@ inline std::vector<size_t> half_places(TensorType type) {
       return {0, 2};
     case TensorType::kQ6_K:
       return {208};
+    case TensorType::kMXFP4:  // an exponent
+      return {};
     default:
       return {0};
   }
@@ -43,8 +46,10 @@ class BlockRowsSource final : public WeightSource {
       const TensorType t = type(row);
       std::vector<std::byte>& bytes = rows_.emplace_back(static_cast<size_t>(blocks_bytes(t, k)));
       for (std::byte& b : bytes) b = static_cast<std::byte>(random());
-      for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(block_bytes(t)))
+      for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(block_bytes(t))) {
         for (const size_t place : half_places(t)) set_half(bytes, at + place, small_half(random));
+        if (t == TensorType::kMXFP4) bytes[at] = static_cast<std::byte>(112 + random() % 12);
+      }
     }
   }
 

@@ -38,9 +38,10 @@ struct BlockLanes {
     return by >= 0 ? _mm512_maskz_srli_epi32(0xffff, v, static_cast<unsigned>(by))
                    : _mm512_maskz_slli_epi32(0xffff, v, static_cast<unsigned>(-by));
   }
+  template <CodeTable kTable>
   static I look_up(I places) {
     __m128i table;
-    __builtin_memcpy(&table, kBlockTable, sizeof table);
+    __builtin_memcpy(&table, numbers_of(kTable), sizeof table);
     return _mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(0xffff, table), places);
   }
 
@@ -75,6 +76,11 @@ struct BlockLanes {
   static F half(const std::byte* p) {
     return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
+  static F bf16(const std::byte* p) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    return _mm512_castsi512_ps(
+        _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, halves), 16));
+  }
   static F from_u8(const std::byte* p) {
     const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     return from_i32(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
@@ -106,9 +112,10 @@ struct BlockLanes {
   static I shifted(I v, int by) {
     return by >= 0 ? _mm256_srli_epi32(v, by) : _mm256_slli_epi32(v, -by);
   }
+  template <CodeTable kTable>
   static I look_up(I places) {
     __m128i table;
-    __builtin_memcpy(&table, kBlockTable, sizeof table);
+    __builtin_memcpy(&table, numbers_of(kTable), sizeof table);
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), places);
   }
 
@@ -142,6 +149,10 @@ struct BlockLanes {
   static F half(const std::byte* p) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  static F bf16(const std::byte* p) {
+    const __m128i halves = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
+  }
   static F from_u8(const std::byte* p) {
     return from_i32(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
   }
@@ -173,10 +184,11 @@ struct BlockLanes {
   }
   // Bits of a neighbour come into a byte; bits() is behind it.
   static I shifted(I v, int by) { return by >= 0 ? v >> by : v << -by; }
+  template <CodeTable kTable>
   static I look_up(I places) {
     uint8_t codes[16];
     __builtin_memcpy(codes, &places, sizeof codes);
-    for (uint8_t& code : codes) code = kBlockTable[code];
+    for (uint8_t& code : codes) code = numbers_of(kTable)[code];
     __builtin_memcpy(&places, codes, sizeof codes);
     return places;
   }
@@ -218,6 +230,14 @@ struct BlockLanes {
       __builtin_memcpy(&scaled, &whole, sizeof scaled);
       v[i] = scaled;
     }
+    return v;
+  }
+  static F bf16(const std::byte* p) {
+    uint16_t halves[kLanes];
+    __builtin_memcpy(halves, p, sizeof halves);
+    const I bits = {halves[0] << 16, halves[1] << 16, halves[2] << 16, halves[3] << 16};
+    F v;
+    __builtin_memcpy(&v, &bits, sizeof v);
     return v;
   }
   static F from_u8(const std::byte* p) {

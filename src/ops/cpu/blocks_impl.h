@@ -33,7 +33,7 @@ inline constexpr int64_t kBytesAhead = 2048;
 // Quads whose products with codes of x, all below 128, 16 bits hold together: 2 x (15 x 8, 31 x 4 or 63 x 2) x 127. Of
 // larger codes, 0.
 constexpr int quads_together(const BlockLayout& layout) {
-  return layout.low_bits == 8 || layout.table ? 0 : 8 >> layout.high_bits;
+  return layout.code_bits() == 8 ? 0 : 8 >> (layout.code_bits() - 4);
 }
 
 // A unit as it lies in the panel.
@@ -63,7 +63,7 @@ struct Stored {
       const typename V::I both =
           V::load(unit + group * L.low_bytes() + quad / 2 * 4 * kPanelColumns + 4 * column);
       typename V::I code = V::template bits<0x0f>(quad % 2 == 0 ? both : V::shifted(both, 4));
-      if constexpr (L.table) code = V::look_up(code);
+      if constexpr (L.table != CodeTable::kNone) code = V::template look_up<L.table>(code);
       if constexpr (L.high_bits > 0) {
         constexpr int kQuads = 8 / L.high_bits;  // of which a byte has bits
         const typename V::I bits = V::load(unit + L.high_at() + group * L.high_bytes() +
@@ -76,7 +76,8 @@ struct Stored {
     }
   }
   [[gnu::always_inline]] typename V::F scale(int group, int half, int column) const {
-    const typename V::F d = V::half(unit + L.d_at() + 2 * column);
+    const std::byte* const d_at = unit + L.d_at() + 2 * column;
+    const typename V::F d = L.bf16 ? V::bf16(d_at) : V::half(d_at);
     if constexpr (!L.nested) return d;
     const std::byte* const at =
         unit + L.scales_at() + (group * L.halves + half) * kPanelColumns + column;
@@ -452,7 +453,7 @@ void multiply_blocks(const BlockTileArgs& t) {
 
 template <class V>
 void multiply_block_tile(const BlockTileArgs& t) {
-  static_assert(kFewBlockRows == 4 && kBlockTypes == 9);
+  static_assert(kFewBlockRows == 4 && kBlockTypes == 10);
 #define PREFIX_BLOCK_TYPE(type) \
   case BlockType::type:         \
     return multiply_blocks<layout_of(BlockType::type), V>(t)
@@ -466,6 +467,7 @@ void multiply_block_tile(const BlockTileArgs& t) {
     PREFIX_BLOCK_TYPE(kQ4_K);
     PREFIX_BLOCK_TYPE(kQ5_K);
     PREFIX_BLOCK_TYPE(kQ6_K);
+    PREFIX_BLOCK_TYPE(kMXFP4);
   }
 #undef PREFIX_BLOCK_TYPE
 }

@@ -35,8 +35,8 @@ impl OptionsBuilder {
         self.with("compute_keep", value)
     }
 
-    /// What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they stay in
-    /// blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
+    /// What quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of dtype; packed = they stay
+    /// in blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
     /// (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
     pub fn weights(self, value: &str) -> Self {
         self.with("weights", value)

@@ -72,8 +72,8 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * What quantised matrices (GGUF, AWQ, GPTQ) become in memory: auto = numbers of dtype; packed = they stay in blocks
-     * of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
+     * What quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of dtype; packed = they stay in
+     * blocks of whole numbers, in the bytes of the file, and are multiplied by activations of 8 bits
      * (docs/quantised-weights.md). CPU only, not with compute=int8. One of auto, packed. Default auto. Of engines.
      *
      * @param value of option weights
