@@ -341,14 +341,14 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
 
 /* ---- Source --------------------------------------------------------------------------------- */
 
-/* The files of a model by their names, for one that is not in a file system, or not yet: those of a
+/* The files of a model by their names, for one that is in no file system, or not yet: those of a
  * Hugging Face directory (config.json, generation_config.json, model.safetensors or
  * model.safetensors.index.json with its shards; and what says how the model is used: modules.json
- * with the config.json of its folders, "1_Pooling/config.json",
- * config_sentence_transformers.json, prefix_recipe.json), or one with a name ending with .gguf.
- * Those of a directory that option pack_to wrote have prefix_int8.safetensors for its weights.
- * Files with other names are not read. A model is the same however it was fed: results, snapshots
- * and caches on disk know no difference. Or the files of an adapter (prefix_adapter_load_source). */
+ * with the config.json of its folders, "1_Pooling/config.json", config_sentence_transformers.json,
+ * sentence_bert_config.json, prefix_recipe.json), or one with a name ending with .gguf. Those of a
+ * directory that option pack_to wrote have prefix_int8.safetensors for its weights. Files with
+ * other names are not read. A model is the same however it was fed: results, snapshots and caches
+ * on disk know no difference. Or the files of an adapter (prefix_adapter_load_source). */
 typedef struct prefix_source prefix_source;
 
 /* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
@@ -536,7 +536,8 @@ PREFIX_API void prefix_engine_release(prefix_engine* engine);
  * namespaces, answers MISUSE; statistics, information and the number of namespaces can still be
  * read. Idempotent: a second call may end the wait of the first. A task (prefix_text.h) whose
  * requests are not all handed over ends with those that are: wait for it before. A load is ended as
- * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
+ * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. One of
+ * an adapter is not waited for: the model stays in memory until its reader returns. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -908,7 +909,10 @@ typedef struct prefix_cache_info {
 } prefix_cache_info;
 #define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
 
-/* [any thread] A pure read: does not change the order of eviction. */
+/* [any thread] A pure read: does not change the order of eviction. Of a model that rotates long
+ * texts in another way than short ones (longrope) it tells what a request finds that is as long as
+ * these tokens: one counts max_tokens, or its longest choice, as well, so look up as many tokens
+ * more, whichever they are. So do the next function and prefix_cache_pin. */
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
@@ -942,9 +946,10 @@ PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t 
 /* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
  * it is given back); of a model with recurrent layers the one that ends at a state, and the state,
  * see cached_tokens. *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
- * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
- * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
- * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */
+ * stay, and nothing that continues them. Pins add up: a prefix goes when the last lease on it has
+ * ended. What is pinned counts against cache_bytes: with all of it pinned, requests get CACHE_FULL.
+ * May wait for the end of the step that runs. Errors: NOT_FOUND when nothing of it is computed,
+ * OUT_OF_RANGE for a negative ttl_ms. */
 PREFIX_API prefix_status prefix_cache_pin(prefix_engine* engine, int32_t ns,
                                           const prefix_token* tokens, size_t n_tokens,
                                           int64_t ttl_ms, int64_t* lease, int64_t* pinned,
@@ -1021,8 +1026,9 @@ typedef struct prefix_snapshot_info {
 
 /* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
  * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
- * out may be NULL. Errors: NOT_FOUND for a namespace, IO, MISUSE when another save to the same path
- * runs or the engine shares nothing. */
+ * out may be NULL. Errors: NOT_FOUND for a namespace, IO, INVALID_ARGUMENT when a folder, a device
+ * or a pipe has that name, MISUSE when another save to the same path runs or the engine shares
+ * nothing. */
 PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path,
                                               size_t path_len, const int32_t* ns, size_t n_ns,
                                               prefix_snapshot_info* out, prefix_error* err);

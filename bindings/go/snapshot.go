@@ -18,7 +18,8 @@ func snapshot(function func(raw *swig.SnapshotInfo) error) (SnapshotInfo, error)
 
 // SaveSnapshot saves what these namespaces (none given: all) have in the cache, so that a later process starts warm.
 // The engine goes on meanwhile, and the file appears when it is complete. [ErrNotFound]: a namespace that was never
-// opened. [ErrIO]. [ErrMisuse]: another save to the same path runs, or the engine shares nothing.
+// opened. [ErrIO]. [ErrInvalidArgument]: a folder, a device or a pipe has that name. [ErrMisuse]: another save to the
+// same path runs, or the engine shares nothing.
 func (e *Engine) SaveSnapshot(path string, namespaces ...Namespace) (SnapshotInfo, error) {
 	ids := make([]int32, len(namespaces))
 	for i, namespace := range namespaces {

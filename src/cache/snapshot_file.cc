@@ -177,9 +177,23 @@ size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::st
 
 // --- writing -------------------------------------------------------------------------------------
 
+namespace {
+
+// A snapshot takes the place of a file: a device or a pipe would be gone for all programs.
+void require_place_for_file(const std::string& path) {
+  struct stat there{};
+  if (lstat(path.c_str(), &there) != 0 || S_ISREG(there.st_mode) || S_ISLNK(there.st_mode)) return;
+  fail(Code::kInvalidArgument, "there is no file at ", quote(path, 300), " but a ",
+       S_ISDIR(there.st_mode) ? "folder" : "device, pipe or socket",
+       "; a snapshot is not put in its place");
+}
+
+}  // namespace
+
 SnapshotWriter::SnapshotWriter(const std::string& path, const SnapshotShape& shape,
                                const SnapshotIndex& index)
     : path_(path), part_(path + ".part"), page_bytes_(shape.page_bytes) {
+  require_place_for_file(path_);
   lock_part();
   try {
     if (ftruncate(*file_, 0) != 0) fail_io("cannot write", part_, errno);

@@ -87,6 +87,21 @@ TEST(SnapshotSave, WhatIsNotFinishedWasNeverThere) {
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
+TEST(SnapshotSave, TakesThePlaceOfFilesOnly) {
+  const TempFolder folder;
+  const std::string pipe = folder / "pipe", below = folder / "folder", link = folder / "link";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_directory(below);
+  EXPECT_EQ(save(pipe, 1), Code::kInvalidArgument);
+  EXPECT_EQ(save(below, 1), Code::kInvalidArgument);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_directory(below));
+  EXPECT_EQ(files_in(folder.path()), 2u);
+  fs::create_symlink(pipe, link);
+  EXPECT_EQ(save(link, 1), Code::kOk) << "the link is replaced, not what it names";
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
 TEST(SnapshotSave, TheSecondOfTwoWritersIsRefused) {
   const TempFolder folder;
   const std::string path = folder / "snapshot";

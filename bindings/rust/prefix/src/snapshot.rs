@@ -31,8 +31,10 @@ impl Engine {
     /// Saves what these namespaces (none given: all) have in the cache, so that a later process starts warm. The
     /// engine goes on meanwhile, and the file appears when it is complete.
     ///
-    /// Fails with [`Status::Io`](crate::Status::Io), and with [`Status::Misuse`](crate::Status::Misuse) when
-    /// another save to the same path runs or the engine shares nothing.
+    /// Fails with [`Status::Io`](crate::Status::Io), with
+    /// [`Status::InvalidArgument`](crate::Status::InvalidArgument) when a folder, a device or a pipe has that
+    /// name, and with [`Status::Misuse`](crate::Status::Misuse) when another save to the same path runs or the
+    /// engine shares nothing.
     pub fn save_snapshot(
         &self,
         path: impl AsRef<Path>,

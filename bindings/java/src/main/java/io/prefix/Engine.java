@@ -367,8 +367,8 @@ public final class Engine extends Owned {
      * @param path of the file
      * @param namespaces their numbers; none for all
      * @return what was saved
-     * @throws PrefixException NOT_FOUND for a namespace that is not open, IO, MISUSE when another save to the same
-     *     path runs or the engine shares nothing
+     * @throws PrefixException NOT_FOUND for a namespace that is not open, IO, INVALID_ARGUMENT when a folder, a device
+     *     or a pipe has that name, MISUSE when another save to the same path runs or the engine shares nothing
      */
     public SnapshotInfo saveSnapshot(Path path, int... namespaces) {
         Struct info = new Struct(Layout.SNAPSHOT_INFO_SIZE);
