@@ -2,6 +2,7 @@
 #include <span>
 
 #include "abi/entry.h"
+#include "base/quote.h"
 #include "engine/plan_preview.h"
 
 namespace {
@@ -74,8 +75,8 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   *name_space = o.get("namespace");
   spec.name_space = static_cast<int32_t>(o.get_int("namespace_id"));
   if (spec.name_space > 0 && !name_space->empty())
-    fail(prefix::Code::kInvalidArgument, "the request has both a namespace, \"", *name_space,
-         "\", and a namespace_id, ", spec.name_space, "; it takes one");
+    fail(Code::kInvalidArgument, "the request has both a namespace, ", prefix::quote(*name_space),
+         ", and a namespace_id, ", spec.name_space, "; it takes one");
   spec.adapter = o.get("adapter");
   spec.deadline_ms = o.get_int("deadline_ms");
   spec.priority = static_cast<int32_t>(o.get_int("priority"));

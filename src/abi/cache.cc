@@ -45,7 +45,7 @@ prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
     std::vector<int64_t> found;
     for (const prefix::CacheInfo& info : engine_of(engine)->cache_lookup(ns, prompts))
       found.push_back(info.cached_tokens);
-    prefix::abi::array_out(found.data(), found.size(), cached, capacity, needed);
+    prefix::abi::array_out(found.data(), found.size(), cached, capacity, needed, "cached");
   });
 }
 
@@ -122,7 +122,8 @@ prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
     out.ns = found.name_space;
     out.position = found.position;
     out.time_us = found.time_ns / 1000;
-    prefix::abi::array_out(found.tokens.data(), found.tokens.size(), tokens, capacity, needed);
+    prefix::abi::array_out(found.tokens.data(), found.tokens.size(), tokens, capacity, needed,
+                           "tokens");
     prefix::abi::struct_out(out, event);
   });
 }

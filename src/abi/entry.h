@@ -13,6 +13,7 @@
 
 #include "abi/handles.h"
 #include "base/failure.h"
+#include "base/floats.h"
 #include "base/status.h"
 #include "engine/engine_load.h"
 #include "prefix.h"
@@ -91,9 +92,11 @@ struct Waited {
   std::string message;
 };
 
-// The body returns nothing, or a Waited.
+// The body returns nothing, or a Waited. All threads of the library are started in such a body, and
+// compute as it does.
 template <typename Body>
 prefix_status guard(const char* function, prefix_error* err, const Body& body) noexcept {
+  const PlainFloats floats;
   try {
     if constexpr (std::is_same_v<std::invoke_result_t<const Body&>, Waited>) {
       const Waited waited = body();
@@ -171,10 +174,11 @@ inline bool takes(size_t n, const void* out, const char* name, size_t capacity) 
 }
 
 template <typename T>
-void array_out(const T* data, size_t n, T* out, size_t capacity, size_t* needed) {
-  if (capacity > 0) require(out, "out");
+void array_out(const T* data, size_t n, T* out, size_t capacity, size_t* needed,
+               const char* name = "out") {
+  if (capacity > 0) require(out, name);
   if (needed) *needed = n;
-  if (takes(n, out, "out", capacity) && n > 0) std::memcpy(out, data, n * sizeof(T));
+  if (takes(n, out, name, capacity) && n > 0) std::memcpy(out, data, n * sizeof(T));
 }
 
 // With a zero at the end, which `needed` does not count.

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "abi/entry.h"
 #include "base/json_text.h"
 
@@ -14,6 +16,13 @@ using prefix::abi::text_in;
 
 std::shared_ptr<OptionsObject> object_of(const prefix_options* options) {
   return find<OptionsObject>(Kind::kOptions, options, "options");
+}
+
+// As a whole number stands in a text where it is one: 1e+06 would be none.
+std::string whole_or_shortest(double number) {
+  constexpr double kEnd = 9223372036854775808.0;  // what an int64_t is below
+  const bool whole = number > -kEnd && number < kEnd && std::trunc(number) == number;
+  return whole ? std::to_string(static_cast<int64_t>(number)) : prefix::abi::number_text(number);
 }
 
 }  // namespace
@@ -61,7 +70,7 @@ prefix_status prefix_options_set_double(prefix_options* options, const char* key
   return guard("prefix_options_set_double", err, [&] {
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), prefix::abi::number_text(number),
+    object->options.set(text_in(key, key_len, "key"), whole_or_shortest(number),
                         OptionType::kFloat);
   });
 }

@@ -23,7 +23,10 @@ void tell_failure(const Take& take) {
   } catch (const std::system_error& e) {  // a thread that the system did not give
     const bool scarce = e.code() == std::errc::resource_unavailable_try_again ||
                         e.code() == std::errc::not_enough_memory;
-    take(scarce ? Code::kOutOfMemory : Code::kInternal, std::string_view(e.what()));
+    if (scarce)  // in words that take no memory
+      take(Code::kOutOfMemory, std::string_view("the system gave this process no further thread"));
+    else
+      take(Code::kInternal, std::string_view(e.what()));
   } catch (const std::exception& e) {
     take(Code::kInternal, std::string_view(e.what()));
   } catch (...) {

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/signals.h"
+
 namespace prefix {
 namespace {
 
@@ -79,6 +81,7 @@ void let_go(std::shared_ptr<void> object) noexcept {
     return;
   }
   try {
+    const SignalsBlocked blocked;
     std::thread([kept] { delete kept; }).detach();
   } catch (...) {  // it stays
   }

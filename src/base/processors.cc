@@ -9,6 +9,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "base/quote.h"
 #include "base/status.h"
@@ -76,7 +77,7 @@ Processors parse_processors(std::string_view text, std::string_view what) {
       fail(Code::kOutOfRange, what, " = ", quote(text), " is outside [0, ", kMost - 1, "]");
     return value;
   };
-  Processors list;
+  std::vector<bool> named(kMost);  // a text may name each of them any number of times
   for (size_t at = 0; !text.empty() && at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string_view item = text.substr(at, comma - at);
@@ -84,11 +85,12 @@ Processors parse_processors(std::string_view text, std::string_view what) {
     const int first = number(item.substr(0, dash));
     const int last = dash < item.size() ? number(item.substr(dash + 1)) : first;
     if (last < first) refuse();
-    for (int i = first; i <= last; ++i) list.push_back(i);
+    std::fill(named.begin() + first, named.begin() + last + 1, true);
     at = comma + 1;
   }
-  std::sort(list.begin(), list.end());
-  list.erase(std::unique(list.begin(), list.end()), list.end());
+  Processors list;
+  for (int i = 0; i < kMost; ++i)
+    if (named[static_cast<size_t>(i)]) list.push_back(i);
   return list;
 }
 

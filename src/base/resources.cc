@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <locale>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 // The number after `key` in a file of lines "key number ...".
 std::optional<int64_t> number_after(const std::string& path, std::string_view key) {
   std::ifstream in(path);
+  in.imbue(std::locale::classic());  // in that of the host a space may be a part of a number
   std::string word;
   for (std::string rest; in >> word; std::getline(in, rest)) {
     int64_t value = 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <locale>
 #include <new>
 #include <sstream>
 #include <string>
@@ -46,10 +47,12 @@ enum class Code : int32_t {
   kInternal = 1000,
 };
 
-// Joins its arguments as an ostream would print them: cat("page ", 3, " of ", 7).
+// Joins its arguments as an ostream would print them: cat("page ", 3, " of ", 7). Numbers are those
+// of C, whatever the locale of the host: "2,048" is no value of an option, and no JSON.
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
   std::ostringstream out;
+  out.imbue(std::locale::classic());
   (out << ... << parts);
   if (!out) throw std::bad_alloc();  // a stream keeps quiet about it, and would give half the text
   return std::move(out).str();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/status.h"
 
 #if defined(__x86_64__)
@@ -43,7 +44,10 @@ bool spin_until(const Ready& ready) {
 Threads::Threads(int count, Processors cpus) : cpus_(std::move(cpus)) {
   try {
     workers_.reserve(static_cast<size_t>(std::max(count, 1)) - 1);
-    for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+    {
+      const SignalsBlocked blocked;
+      for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+    }
     bind_workers();
   } catch (const std::system_error& e) {
     const size_t started = workers_.size();

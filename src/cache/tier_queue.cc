@@ -1,33 +1,14 @@
 #include "cache/tier_queue.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
-
-// Threads that are started in its scope take no signals: those belong to the host. A write above
-// the file size limit (SIGXFSZ) is an error of that write then, not the end of the process.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 uint64_t page_bytes(const TierCall& call, size_t page) {
   switch (call.kind) {

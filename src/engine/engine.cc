@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "base/signals.h"
 #include "cache/kv_memory.h"
 #include "cache/lower_tiers.h"
 #include "cache/page_keys.h"
@@ -80,6 +81,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   warn_of_little_memory();
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { loop(); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/signals.h"
 
 namespace prefix {
 
@@ -17,6 +18,7 @@ EngineLoad::EngineLoad(ModelSource source, Options options)
 }
 
 void EngineLoad::start() {
+  const SignalsBlocked blocked;
   std::thread([self = shared_from_this()] { self->run(); }).detach();
 }
 

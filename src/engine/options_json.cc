@@ -14,12 +14,17 @@ namespace {
 class SettingReader final : public nlohmann::json::json_sax_t {
  public:
   std::vector<JsonSetting> settings;
+  bool ended_early = false;  // at the last of them: a number that no double can hold
+
+  [[noreturn]] static void not_an_object() {
+    fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
+  }
 
   bool null() override { return scalar("null"); }
   bool boolean(bool value) override { return scalar(value ? "true" : "false"); }
   bool number_integer(int64_t value) override { return integer(std::to_string(value)); }
   bool number_unsigned(uint64_t value) override { return integer(std::to_string(value)); }
-  bool number_float(double, const std::string& text) override { return scalar(text); }
+  bool number_float(double, const std::string& text) override { return scalar(plain(text)); }
   bool string(std::string& value) override {
     if (depth_ == 2) return text(value);
     scalar(value);
@@ -49,16 +54,25 @@ class SettingReader final : public nlohmann::json::json_sax_t {
     settings.push_back({.key = name, .value = {}});
     return true;
   }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
-    not_an_object();
+  bool parse_error(size_t, const std::string& token,
+                   const nlohmann::detail::exception& error) override {
+    if (error.id != kBeyondAnyDouble) not_an_object();
+    scalar(token);  // its option refuses it, as it would the text
+    ended_early = true;
+    return false;
   }
 
  private:
   using List = JsonSetting::List;
+  static constexpr int kBeyondAnyDouble = 406;
 
-  [[noreturn]] static void not_an_object() {
-    fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
+  // A number as it stands in the text: nlohmann writes its point as the locale of the host does.
+  static std::string plain(std::string number) {
+    for (char& c : number)
+      if (std::string_view("0123456789+-eE").find(c) == std::string_view::npos) c = '.';
+    return number;
   }
+
   [[noreturn]] void refuse(const char* why) const {
     fail(Code::kInvalidArgument, "option ", quote(settings.back().key), ": ", why);
   }
@@ -95,11 +109,18 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   JsonText texts_;
 };
 
+// Strict: nlohmann takes a zero byte for the end of the text and skips a byte order mark.
+template <typename Reader>
+bool parse_strictly(std::string_view text, Reader& reader) {
+  if (text.find('\0') != std::string_view::npos || text.starts_with("\xef\xbb\xbf")) return false;
+  return nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+}
+
 }  // namespace
 
 std::vector<JsonSetting> parse_options_json(std::string_view text) {
   SettingReader reader;
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  if (!parse_strictly(text, reader) && !reader.ended_early) SettingReader::not_an_object();
   return std::move(reader.settings);
 }
 
@@ -125,7 +146,7 @@ bool is_text_list(std::string_view text) {
    private:
     bool inside_ = false;
   } reader;
-  return nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
+  return parse_strictly(text, reader);
 }
 
 }  // namespace prefix

@@ -115,7 +115,8 @@ template <typename T>
 using ArrayCall = std::function<prefix_status(T*, size_t, size_t*, prefix_error*)>;
 
 template <typename T>
-void check_array(const char* name, size_t size, const ArrayCall<T>& call) {
+void check_array(const char* name, size_t size, const ArrayCall<T>& call,
+                 const char* parameter = "out") {
   SCOPED_TRACE(name);
   size_t needed = 12345;
   expect(PREFIX_OK, [&](prefix_error* e) { return call(nullptr, 0, &needed, e); });
@@ -127,7 +128,7 @@ void check_array(const char* name, size_t size, const ArrayCall<T>& call) {
     std::vector<T> part(size + 1, T{-77});
     needed = 12345;
     expect(room == 0 || room == size ? PREFIX_OK : PREFIX_ERR_BUFFER_TOO_SMALL,
-           [&](prefix_error* e) { return call(part.data(), room, &needed, e); });
+           [&](prefix_error* e) { return call(part.data(), room, &needed, e); }, {parameter});
     EXPECT_EQ(needed, size);
     for (size_t i = 0; i <= size; ++i)
       EXPECT_TRUE(std::memcmp(&part[i], &(room == size ? whole[i] : whole[size + 1]), sizeof(T)) ==
@@ -136,7 +137,7 @@ void check_array(const char* name, size_t size, const ArrayCall<T>& call) {
   }
   if (size > 0)
     expect(PREFIX_ERR_INVALID_ARGUMENT,
-           [&](prefix_error* e) { return call(nullptr, 1, nullptr, e); }, {"NULL"});
+           [&](prefix_error* e) { return call(nullptr, 1, nullptr, e); }, {parameter, "NULL"});
 }
 
 TEST_F(Buffers, EveryArrayComesWholeOrNotAtAll) {
@@ -162,9 +163,11 @@ TEST_F(Buffers, EveryArrayComesWholeOrNotAtAll) {
   const std::vector<prefix_token> prompts = {1, 2, 3, 9};
   const int64_t ends[] = {0, 3, 4};
   check_array<int64_t>(
-      "prefix_cache_lookup_many", 2, [&](int64_t* out, size_t c, size_t* n, prefix_error* e) {
+      "prefix_cache_lookup_many", 2,
+      [&](int64_t* out, size_t c, size_t* n, prefix_error* e) {
         return prefix_cache_lookup_many(engine_, 0, prompts.data(), 4, ends, 3, out, c, n, e);
-      });
+      },
+      "cached");
   check_array<float>("prefix_job_all_values", 75,
                      [&](float* out, size_t c, size_t* n, prefix_error* e) {
                        return prefix_job_all_values(job_, out, c, n, nullptr, 0, e);

@@ -231,7 +231,7 @@ TEST(Cache, ARequestHasOneNamespace) {
   const Engine engine = make_engine();
   const int32_t ns = open_tuple(engine, {"a", "b"});
   const std::string number = std::to_string(ns);
-  const Options both = make_options({{"namespace", "a"}, {"namespace_id", number.c_str()}});
+  const Options both = make_options({{"namespace", "a\n"}, {"namespace_id", number.c_str()}});
   const Batch batch = make_batch(engine);
   add_logits(batch, {1, 2});
   const Tokens tokens = {1, 2};
@@ -239,7 +239,7 @@ TEST(Cache, ARequestHasOneNamespace) {
          [&](prefix_error* e) {
            return prefix_batch_add_warm(batch, tokens.data(), 2, both, 0, nullptr, e);
          },
-         {"namespace_id", "\"a\"", number});
+         {"namespace_id", "\"a\\x0a\"", number});
   size_t count = 0;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_count(batch, &count, e); });
   EXPECT_EQ(count, 1u);
@@ -372,12 +372,12 @@ TEST(CacheEvents, TellOfBlocksThatComeAndGo) {
 
   // Too little room for the tokens, or none: the event stays, and can be read again.
   Tokens few(32, -1);
-  expect(PREFIX_ERR_BUFFER_TOO_SMALL, next(0, few.data(), 31));
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL, next(0, few.data(), 31), {"tokens", "31", "32"});
   EXPECT_EQ(needed, 32u);
   EXPECT_EQ(few, Tokens(32, -1));
   expect(PREFIX_OK, next(0, nullptr, 0));
   EXPECT_EQ(event.block, seen[0].event.block);
-  expect(PREFIX_ERR_INVALID_ARGUMENT, next(0, nullptr, 1), {"NULL"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT, next(0, nullptr, 1), {"tokens", "NULL"});
   expect(PREFIX_ERR_NO_EVENT, next(INT64_MAX, few.data(), 32));
   expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
     return prefix_cache_next_event(engine, 0, nullptr, nullptr, 0, &needed, e);

@@ -1,11 +1,15 @@
 // How long things live: releases in any order, from many threads, and not at all in a forked child.
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "abi_support.h"
@@ -222,6 +226,51 @@ int in_a_child(const std::function<int()>& body) {
   EXPECT_EQ(waitpid(pid, &status, 0), pid);
   EXPECT_TRUE(WIFEXITED(status)) << "the child ended by signal " << WTERMSIG(status);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The signals that a thread of this process takes, as /proc tells.
+uint64_t blocked_signals(const std::filesystem::path& task) {
+  std::ifstream in(task / "status");
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16);
+  return ~uint64_t{0};  // it has ended
+}
+
+// A host that waits for a signal in a thread of its own must be the one that gets it.
+TEST(Lifetime, SignalsOfTheProcessAreTheHosts) {
+  constexpr uint64_t kTerm = uint64_t{1} << (SIGTERM - 1);
+  const std::filesystem::path tasks = "/proc/self/task";
+  std::set<std::filesystem::path> before;
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) before.insert(task.path());
+  const prefix::testing_support::TempFolder folder;
+  const Engine engine = make_engine({{"cache_disk", folder.path().c_str()}});
+  expect_works(engine);
+  int of_the_library = 0;
+  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+    if (before.count(task.path()) > 0) continue;
+    ++of_the_library;
+    EXPECT_TRUE(blocked_signals(task.path()) & kTerm) << task.path();
+  }
+  EXPECT_GE(of_the_library, 3) << "a worker, the scheduler, those of the folder";
+
+  // And the one that loads.
+  std::atomic<bool> takes_it{true};
+  const Source source = make_source();
+  const prefix_read_at read = [](void* user, int64_t, void*, size_t) -> int32_t {
+    const auto task = "/proc/self/task/" + std::to_string(gettid());
+    *static_cast<std::atomic<bool>*>(user) = !(blocked_signals(task) & kTerm);
+    return 1;
+  };
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_source_add_reader(source, "a.gguf", PREFIX_NUL, 4096, read, &takes_it, e);
+  });
+  Engine loading;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_open_source(source, nullptr, loading.out(), e);
+  });
+  expect(PREFIX_ERR_IO,
+         [&](prefix_error* e) { return prefix_engine_wait(loading, -1, nullptr, e); });
+  EXPECT_FALSE(takes_it);
 }
 
 TEST(Lifetime, AForkedChildIsToldSo) {

@@ -198,6 +198,30 @@ TEST(Options, HaveATypedSetterEach) {
   }
 }
 
+// A double that is whole is the whole number, also one that is shorter with an exponent.
+TEST(Options, WholeNumbersMayBeDoubles) {
+  const Options options = make_options({});
+  const auto set_double = [&](const char* key, double number, prefix_status wanted,
+                              std::initializer_list<std::string_view> parts = {}) {
+    expect(
+        wanted,
+        [&](prefix_error* e) {
+          return prefix_options_set_double(options, key, PREFIX_NUL, number, e);
+        },
+        parts);
+  };
+  for (const double number : {0.0, 2.0, 1e5, 1e6, 1234567.0, 9e15}) {
+    set_double("cache_bytes", number, PREFIX_OK);
+    EXPECT_EQ(get(options, "cache_bytes"), std::to_string(static_cast<int64_t>(number)));
+  }
+  set_double("stop_tokens", 1e6, PREFIX_OK);
+  EXPECT_EQ(get(options, "stop_tokens"), "1000000");
+  set_double("threads", 1e6, PREFIX_ERR_OUT_OF_RANGE, {"1000000", "[0, 1024]"});
+  set_double("threads", 1.5, PREFIX_ERR_INVALID_ARGUMENT, {"1.5", "not a whole number"});
+  for (const double beyond : {0x1p63, -0x1p63, 1e300, HUGE_VAL})
+    set_double("temperature", beyond, PREFIX_ERR_OUT_OF_RANGE, {"[0, 1000]"});
+}
+
 // A number that became a text would be a text of its own: a tenant "7".
 TEST(Options, TakeNothingOfAnotherType) {
   const Options options = make_options({});
@@ -436,8 +460,31 @@ TEST(Options, MergeFromJson) {
   for (const char* wrong :
        {"", "[]", "7", "null", "{", "{\"rows\": 1", "{\"rows\": 1} x", "{rows: 1}",
         "{\"rows\": null}", "{\"rows\": {}}", "{\"rows\": 1.5}", "{\"stop_tokens\": [1, [2]]}",
-        "{\"stop_tokens\": [\"1\"]}", "{\"ignore_eos\": [true]}"})
+        "{\"stop_tokens\": [\"1\"]}", "{\"ignore_eos\": [true]}", "1e999"})
     merge(wrong, PREFIX_ERR_INVALID_ARGUMENT);
+  // As the same number in a text.
+  merge(R"({"temperature": 1e999})", PREFIX_ERR_OUT_OF_RANGE, {"1e999", "[0, 1000]"});
+  merge(R"({"rows": 1e999, "top_k": 1})", PREFIX_ERR_INVALID_ARGUMENT,
+        {"rows", "1e999", "not a whole number"});
+  merge(R"({"nonsense": 1e999})", PREFIX_ERR_UNKNOWN_OPTION, {"nonsense"});
+}
+
+// What its reader would pass over would be in what prefix_options_json writes.
+TEST(Options, JsonHasNoZeroByteAndNoByteOrderMark) {
+  const Options options = make_options({{"stop", R"(["a"])"}});
+  for (const std::string& list : {std::string("[\"b\"]\0]", 7), std::string("[\"b\"]\0", 6),
+                                  std::string("\xef\xbb\xbf[\"b\"]")}) {
+    set(options, "stop", list, PREFIX_ERR_INVALID_ARGUMENT, {"stop", "JSON array"});
+    const size_t zero = list.find('\0');
+    const std::string json = zero == std::string::npos ? "\xef\xbb\xbf{\"stop\": []}"
+                                                       : "{\"stop\": []}" + list.substr(zero);
+    expect(PREFIX_ERR_INVALID_ARGUMENT,
+           [&](prefix_error* e) {
+             return prefix_options_set_json(options, json.data(), json.size(), e);
+           },
+           {"JSON object"});
+  }
+  EXPECT_EQ(json_of(options), R"({"stop":["a"]})");
 }
 
 // JSON from anywhere may be built to break its reader.

@@ -125,6 +125,22 @@ TEST(RequestOptions, ASeedOfItsOwnForEachRequest) {
   EXPECT_EQ(tokens_of(run(engine, again), 0), tokens_of(job, 5));
 }
 
+TEST(RequestOptions, AreThoseOfTheMomentWhenTheyWereGiven) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  {
+    const Options options = make_options({{"max_tokens", "3"}, {"ignore_eos", "true"}});
+    add_generate(batch, {1, 2, 3}, options);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_options_set_int(options, "max_tokens", PREFIX_NUL, 5, e);
+    });
+    add_generate(batch, {1, 2, 3}, options);
+  }
+  const Job job = run(engine, batch);
+  EXPECT_EQ(info_of(job, 0).generated_tokens, 3);
+  EXPECT_EQ(info_of(job, 1).generated_tokens, 5);
+}
+
 TEST(RequestOptions, OfTheEnd) {
   const Engine engine = make_engine();
   const Generated free = generate(engine, {{"max_tokens", "12"}, {"ignore_eos", "true"}});
@@ -143,22 +159,48 @@ TEST(RequestOptions, OfTheEnd) {
   for (const float logprob : stopped.logprobs) EXPECT_LT(logprob, 0);
 }
 
-// The random model ends no text; this one does, by a token that is drawn as often as any other.
-TEST(RequestOptions, OfTheEndOfAText) {
+// The random model with tokens that end a text, as config.json has them.
+Engine ending_engine(const std::string& end_tokens) {
   const prefix::testing_support::TempFolder folder;
   prefix::tools::write_checkpoint(folder.path(), {});
   std::stringstream text;
   text << std::ifstream(folder / "config.json").rdbuf();
   std::string config = text.str();
   const std::string none = "\"eos_token_id\": null";
-  ASSERT_NE(config.find(none), std::string::npos);
-  config.replace(config.find(none), none.size(), "\"eos_token_id\": 7");
+  EXPECT_NE(config.find(none), std::string::npos);
+  config.replace(config.find(none), none.size(), "\"eos_token_id\": " + end_tokens);
   folder.write("config.json", std::string_view(config));
   const Options options = make_options({{"cache_bytes", "16M"}});
   Engine engine;
   expect(PREFIX_OK, [&](prefix_error* e) {
     return prefix_engine_create(folder.path().c_str(), PREFIX_NUL, options, engine.out(), e);
   });
+  return engine;
+}
+
+TEST(RequestOptions, TheEndTokensAreThoseOfTheFiles) {
+  for (const auto& [text, wanted] : std::initializer_list<std::pair<const char*, Tokens>>{
+           {"null", {}}, {"7", {7}}, {"[9, 130]", {9, 130}}}) {
+    const Engine engine = ending_engine(text);
+    size_t needed = 12345;
+    Tokens ids(3, -1);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_engine_end_tokens(engine, ids.data(), ids.size(), &needed, e);
+    });
+    ids.resize(needed);
+    EXPECT_EQ(ids, wanted);
+    if (wanted.size() < 2) continue;
+    expect(PREFIX_ERR_BUFFER_TOO_SMALL,
+           [&](prefix_error* e) {
+             return prefix_engine_end_tokens(engine, ids.data(), 1, &needed, e);
+           },
+           {"out", "1", "2"});
+  }
+}
+
+// By a token that is drawn as often as any other.
+TEST(RequestOptions, OfTheEndOfAText) {
+  const Engine engine = ending_engine("7");
   const Generated drawn =
       generate(engine, {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}});
   EXPECT_EQ(drawn.finish, PREFIX_FINISH_STOP);

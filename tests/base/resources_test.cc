@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/grouped_locale.h"
 #include "support/on_processors.h"
 #include "support/temp_folder.h"
 
@@ -87,6 +88,13 @@ TEST(Resources, PagesOfFilesThatCanGoAreAvailable) {
   EXPECT_EQ(machine.read().available_bytes, 3 * kGiB);
   machine.group("pods/one/", "memory.max", "max\n");
   EXPECT_EQ(machine.read().available_bytes, 8 * kGiB);
+}
+
+// Where a space stands between groups of digits, the one behind a number would belong to it.
+TEST(Resources, FilesOfTheSystemAreReadInNoLocale) {
+  const Machine machine;
+  const testing_support::GroupedLocale spaces(' ');
+  EXPECT_EQ(machine.read().total_bytes, 16 * kGiB);
 }
 
 // In a container the group's own path is the root of what it sees.

@@ -3,6 +3,7 @@
 #include "base/threads.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <mutex>
@@ -141,6 +142,23 @@ TEST(Threads, ManyCallersAtOnce) {
       }
     });
   for (std::thread& caller : callers) caller.join();
+}
+
+TEST(Threads, WorkersTakeNoSignalsOfTheProcess) {
+  const auto blocked = [](int signal) {
+    sigset_t mask;
+    pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+    return sigismember(&mask, signal) == 1;
+  };
+  Threads threads(2);
+  std::atomic<int> arrived{0};
+  threads.run(2, [&](int64_t, int worker) {
+    ++arrived;
+    while (arrived < 2) std::this_thread::yield();  // so that each thread has one index
+    for (const int of_the_process : {SIGTERM, SIGINT, SIGCHLD, SIGALRM, SIGUSR1})
+      EXPECT_EQ(blocked(of_the_process), worker > 0) << of_the_process;
+    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGPROF}) EXPECT_FALSE(blocked(own)) << own;
+  });
 }
 
 TEST(Threads, WorkersStayOnTheirProcessorsAndCallersWhereTheyWere) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/signals.h"
 #include "base/status.h"
 
 namespace prefix {
@@ -48,6 +49,7 @@ std::vector<SocketAddress> RedisName::find(const std::string& host, uint16_t por
   if (look_up(host, port, AI_NUMERICHOST, &found) == 0) return found;
   if (!pending_) {
     auto pending = std::make_shared<Pending>();
+    const SignalsBlocked blocked;
     std::thread([pending, host, port] {
       std::vector<SocketAddress> addresses;
       int error = EAI_MEMORY;
