@@ -28,7 +28,8 @@ def run(model: str, requests: list[dict], *flags: str, binary: Path = BINARY) ->
         )
         if done.returncode not in (0, 1):  # 1: some requests failed, each says why in its result
             raise RunFailed(done.stderr.strip() or f"prefix run ended with code {done.returncode}")
-        results = [json.loads(line) for line in Path(files["out"]).read_text().splitlines()]
+        with open(files["out"], encoding="utf-8") as lines:  # splitlines would cut a text at U+2028
+            results = [json.loads(line) for line in lines]
         summary = json.loads(Path(files["summary"]).read_text())
     if len(results) != len(requests):
         raise RunFailed(f"{len(requests)} requests gave {len(results)} results")
@@ -50,6 +51,11 @@ def answer_request(passage: str, question: str, max_tokens: int) -> dict:
     return {"task": "generate", "messages": [{"role": "user", "content": content}], "max_tokens": max_tokens}
 
 
+def failure(result: dict) -> str:
+    """Why a request failed; empty when it did not."""
+    return "" if result["status"] == "ok" else f"{result['status']}: {result.get('message', '')}"
+
+
 def mean_logprob(result: dict) -> float:
     """The score of a likelihood request; a failed one ranks last."""
     values = result.get("logprobs") or []
@@ -57,6 +63,5 @@ def mean_logprob(result: dict) -> float:
 
 
 def answer_text(result: dict) -> str:
-    if result["status"] != "ok":
-        return f"({result['status']}: {result.get('message', '')})"
-    return " ".join(result["text"].split())
+    why = failure(result)
+    return f"({why})" if why else " ".join(result["text"].split())

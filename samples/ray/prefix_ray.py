@@ -17,6 +17,7 @@ from typing import Any, Iterator, Sequence
 
 import libprefix
 import numpy
+import pyarrow
 import ray.data
 
 MOST_UNITS = 1 << 26  # numbers that stand for the prompts while they are shared out
@@ -41,44 +42,56 @@ def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: in
     if not columns or parts < 1:
         raise ValueError(f"a prompt needs a column and a table a part; there are {len(columns)} and {parts}")
 
-    def outline(batch: dict[str, numpy.ndarray]) -> dict[str, Any]:
-        rows = [_cells(batch, columns, i) for i in range(len(batch[key]))]
-        return {"key": batch[key], "values": numpy.array([[_hash(cell) for cell in row] for row in rows], numpy.int64),
-                # With the comma behind it; a field that is null is left out.
-                "lengths": numpy.array([[len(cell.encode()) + 1 if cell else 0 for cell in row] for row in rows], numpy.int32)}
+    def outline(batch: pyarrow.Table) -> pyarrow.Table:
+        rows = _rows(batch, columns)
+        values = pyarrow.array([[_hash(cell) for cell in row] for row in rows], pyarrow.list_(pyarrow.int64()))
+        # With the comma behind it; a field that is null is left out.
+        lengths = pyarrow.array([[len(cell.encode()) + 1 if cell else 0 for cell in row] for row in rows],
+                                pyarrow.list_(pyarrow.int32()))
+        return pyarrow.table({"key": batch[key], "values": values, "lengths": lengths})
 
-    outlines = list(table.map_batches(outline).iter_batches(batch_size=None))
-    keys = [k for batch in outlines for k in batch["key"].tolist()]
+    outlines = list(table.map_batches(outline, batch_format="pyarrow").iter_batches(batch_size=None, batch_format="pyarrow"))
+    keys = [k for batch in outlines for k in batch["key"].to_pylist()]
     seen = collections.Counter(keys)
     if len(seen) < len(keys) or any(k is None or k != k for k in seen):
         value, rows = seen.most_common(1)[0]
         raise ValueError(f"column {key} is no key: " + (f"{value} is in {rows} rows" if rows > 1 else "a row has none"))
     plan, figures = {}, (0.0, 0.0, 0.0)
     if keys:
-        values, lengths = (numpy.concatenate([batch[name] for batch in outlines]) for name in ("values", "lengths"))
+        values, lengths = (numpy.concatenate([batch[name].combine_chunks().flatten().to_numpy() for batch in outlines])
+                           .reshape(-1, len(columns)) for name in ("values", "lengths"))
         plan, figures = _plan(keys, values, lengths, parts)
     known = ray.put(plan)
 
-    def prompts(batch: dict[str, numpy.ndarray]) -> dict[str, Any]:
+    def prompts(batch: pyarrow.Table) -> pyarrow.Table:
         places = ray.get(known)
         last = (0, len(places), range(len(columns)))  # of a row that came into the table since it was planned
-        found = [places.get(k, last) for k in batch[key].tolist()]
+        found = [places.get(k, last) for k in batch[key].to_pylist()]
         texts = ["{" + ",".join(cells[c] for c in order if cells[c]) + "}"
-                 for cells, (_, _, order) in ((_cells(batch, columns, i), place) for i, place in enumerate(found))]
-        return {"key": batch[key], "prompt": numpy.array(texts, object),
-                "part": numpy.array([place[0] for place in found], numpy.int32),
-                "place": numpy.array([place[1] for place in found], numpy.int64)}
+                 for cells, (_, _, order) in zip(_rows(batch, columns), found)]
+        return pyarrow.table({"key": batch[key], "prompt": pyarrow.array(texts, pyarrow.string()),
+                              "part": pyarrow.array([place[0] for place in found], pyarrow.int32()),
+                              "place": pyarrow.array([place[1] for place in found], pyarrow.int64())})
 
     # The shuffle is over before the workers take its processors: with none left for it, both would wait forever.
-    return Layout(table.map_batches(prompts).repartition(parts, keys=["part"]).materialize(), *figures)
+    return Layout(table.map_batches(prompts, batch_format="pyarrow").repartition(parts, keys=["part"]).materialize(), *figures)
 
 
-def _cells(batch: dict[str, numpy.ndarray], columns: list[str], row: int) -> list[str]:
-    """The fields of a row as they stand in its prompt; empty where there is none."""
-    values = ((name, batch[name][row]) for name in columns)
-    plain = ((name, value.item() if isinstance(value, numpy.generic) else value) for name, value in values)
-    return ["" if value is None or value != value else json.dumps({name: value}, ensure_ascii=False, default=str)[1:-1]
-            for name, value in plain]
+def _rows(batch: pyarrow.Table, columns: list[str]) -> list[tuple[str, ...]]:
+    """Of each row its fields as they stand in its prompt, empty where there is none. Arrow has them as they are: NumPy
+    makes fractions of whole numbers where one of a block is null, and the prompt of a row would depend on its block."""
+    return list(zip(*([_field(name, value) for value in batch[name].to_pylist()] for name in columns)))
+
+
+def _field(name: str, value: Any) -> str:
+    if value is None or isinstance(value, float) and value != value:
+        return ""
+    return json.dumps({name: value}, ensure_ascii=False, default=_plain)[1:-1]
+
+
+def _plain(value: Any) -> Any:
+    """Of what JSON has no form for."""
+    return value.tolist() if isinstance(value, numpy.ndarray) else str(value)
 
 
 def _hash(text: str) -> int:

@@ -1,5 +1,6 @@
 """A table by two workers, one of which is killed in the middle of a part, against one engine without Ray."""
 
+import datetime
 import json
 import os
 import random
@@ -29,6 +30,7 @@ try:
     import libprefix
     import numpy
     import prefix_ray
+    import pyarrow
     import ray
     from support import MODELS, byte_tokenizer
 finally:
@@ -136,6 +138,17 @@ class Ray(unittest.TestCase):
         rows = prefix_ray.lay_out(table, "n", ["a", "x"], 2).prompts.take_all()
         self.assertEqual({row["key"]: row["prompt"] for row in rows}, {1: '{"a": "say \\"no\\"\\n","x": 0.5}', 2: "{}"})
 
+    def test_a_cell_is_the_same_in_every_block(self):
+        """As an array of NumPy, whole numbers beside a null are fractions, and lists cannot be compared."""
+        large, when = (1 << 60) + 1, datetime.datetime(2026, 1, 31)
+        table = ray.data.from_arrow([
+            pyarrow.table({"n": [1, 2], "a": [large, None], "l": [["x", "y"], None], "d": pyarrow.array([when, None], pyarrow.timestamp("ns"))}),
+            pyarrow.table({"n": [3], "a": [large], "l": [["x", "y"]], "d": pyarrow.array([when], pyarrow.timestamp("ns"))})])
+        prompts = {row["key"]: row["prompt"] for row in prefix_ray.lay_out(table, "n", ["a", "l", "d"], 2).prompts.take_all()}
+        self.assertEqual(prompts[1], prompts[3])
+        self.assertEqual(json.loads(prompts[3]), {"a": large, "l": ["x", "y"], "d": "2026-01-31 00:00:00"})
+        self.assertEqual(prompts[2], "{}")
+
     def test_what_is_no_table_is_refused(self):
         table = ray.data.from_items([{"id": 1, "v": "v"}, {"id": 2, "v": "v"}])
         none = ray.data.from_items([{"id": None, "v": "v"}, {"id": "a", "v": "v"}])
@@ -149,7 +162,6 @@ class Ray(unittest.TestCase):
             prefix_ray.Worker("sing", self.folder)
         with self.assertRaises(ValueError):
             prefix_ray.Worker("embed", self.folder, template="no row")
-
 
     def test_the_example_of_the_readme(self):
         program = re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)[1]

@@ -23,12 +23,14 @@ def main() -> int:
     options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
     with open(options["--in"]) as lines:
         results = [answer(json.loads(line)) for line in lines]
+    if "--fail-all" in options:
+        results = [{"id": result["id"], "status": "PREFIX_ERR_IO", "message": "gone"} for result in results]
     if "--lose-one" in options:
         results.pop()
     if "--one-more" in options:
         results.append(results[0])
     with open(options["--out"], "w") as out:
-        out.writelines(json.dumps(result) + "\n" for result in results)
+        out.writelines(json.dumps(result, ensure_ascii=False) + "\n" for result in results)  # as the command does
     alone = options.get("--sharing") == "off"
     summary = {
         "requests": len(results), "failed": 0, "tokens_given": 1000, "tokens_cached": 0,

@@ -1,10 +1,13 @@
 """The demo and the evaluation: their data, their arithmetic, and a run with the real model."""
 
+import io
 import json
 import subprocess
 import sys
 import unittest
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKE = ROOT / "tests" / "python" / "fake_prefix.py"
@@ -83,6 +86,20 @@ class ArithmeticTest(unittest.TestCase):
         with self.assertRaisesRegex(prefix_run.RunFailed, "PREFIX_ERR_IO: gone"):
             compare.margin_of({"status": "PREFIX_ERR_IO", "message": "gone"})
 
+    def test_a_failed_ranking_is_no_margin(self) -> None:
+        """Minus infinity less minus infinity is no number."""
+        def run(model: str, requests: list[dict], **_: Path) -> tuple[list[dict], dict]:
+            failed, ok = {"status": "PREFIX_ERR_IO", "message": "gone"}, {"status": "ok", "logprobs": [-1.0, -2.0]}
+            return [failed if request["task"] == "logprobs" else ok for request in requests], {}
+
+        with mock.patch.object(prefix_run, "run", run), self.assertRaisesRegex(prefix_run.RunFailed, "PREFIX_ERR_IO: gone"):
+            compare.evaluate("x", [], compare.DECISIONS, FAKE)
+
+    def test_an_answer_that_failed_is_not_right_by_the_words_of_its_message(self) -> None:
+        ok = {"status": "ok", "text": "It has 3 hearts"}
+        failed = {"status": "PREFIX_ERR_PROMPT_TOO_LONG", "message": "the prompt has 300 tokens; the context holds 256"}
+        self.assertEqual([evaluation.is_right(result, ["three|3"]) for result in (ok, failed)], [True, False])
+
     def test_a_failed_request_ranks_last(self) -> None:
         self.assertEqual(prefix_run.mean_logprob({"status": "out_of_memory"}), float("-inf"))
         self.assertEqual(prefix_run.mean_logprob({"status": "ok", "logprobs": [-1.0, -3.0]}), -2.0)
@@ -106,6 +123,31 @@ class ScriptTest(unittest.TestCase):
         self.assertTrue(found["identical"])
         self.assertEqual(len(found["answers"]), 16)
         self.assertEqual(run_script("eval/eval.py", "--model", "x", "--binary", str(FAKE))["questions"], 76)
+
+    def test_failures_of_the_evaluation_are_told(self) -> None:
+        for flags, failed in ((), 0), (("--fail-all", "yes"), 760 + 76):
+            run = prefix_run.run
+            changed = mock.patch.object(prefix_run, "run", lambda model, requests, **how: run(model, requests, *flags, **how))
+            with changed, redirect_stderr(io.StringIO()):
+                found = evaluation.evaluate("x", FAKE)
+            self.assertEqual((found["failed"], found["answers_right"] > 0), (failed, failed == 0))
+            out = io.StringIO()
+            with redirect_stdout(out):
+                evaluation.show(found)
+            self.assertEqual("836 requests failed, the first: PREFIX_ERR_IO: gone" in out.getvalue(), failed > 0, out.getvalue())
+
+    def test_no_decisions_are_refused(self) -> None:
+        for count in ("0", "-5", "x"):
+            done = subprocess.run(
+                [sys.executable, str(ROOT / "tools/eval/compare.py"), "--model", "x", "--binary", str(FAKE), "--decisions", count],
+                capture_output=True, text=True)  # fmt: skip
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("argument --decisions", done.stderr)
+
+    def test_a_line_ends_at_its_newline_alone(self) -> None:
+        """Python takes these for ends of lines as well; a model may write them."""
+        results, _ = prefix_run.run("x", [prefix_run.answer_request("One\u2028two\x85three", "Four?", 5)], binary=FAKE)
+        self.assertIn("One\u2028two\x85three", results[0]["text"])
 
     def test_a_result_that_is_missing(self) -> None:
         """One too few or too many would give every later request the answer to another one."""

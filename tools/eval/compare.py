@@ -44,10 +44,15 @@ def decision_request(passage: str, question: str) -> dict:
     return {"task": "choices", "messages": [{"role": "user", "content": content}], "choices": list(ANSWERS)}
 
 
+def done(result: dict) -> dict:
+    """One that failed has no margin: minus infinity less minus infinity is no number."""
+    if why := prefix_run.failure(result):
+        raise prefix_run.RunFailed(f"a decision failed: {why}")
+    return result
+
+
 def margin_of(result: dict) -> float:
-    if result["status"] != "ok":
-        raise prefix_run.RunFailed(f"a decision failed: {result['status']}: {result.get('message', '')}")
-    yes, no = result["logprobs"]
+    yes, no = done(result)["logprobs"]
     return yes - no
 
 
@@ -59,7 +64,7 @@ def evaluate(model: str, options: list[str], count: int, binary: Path) -> dict:
     requests = [prefix_run.likelihood_request(passages[p]["text"], question)
                 for (_, question), chosen in zip(entries, lists) for p in chosen]
     results, _ = prefix_run.run(model, requests, *flags, binary=binary)
-    scores = [prefix_run.mean_logprob(result) for result in results]
+    scores = [prefix_run.mean_logprob(done(result)) for result in results]
     score = iter(scores)
     places = [ranking.rank_of(right, {p: next(score) for p in chosen}) for (right, _), chosen in zip(entries, lists)]
     requests = [decision_request(passages[p]["text"], question) for p, question in pairs_of(passages, count)]
@@ -97,12 +102,18 @@ def compare(base: dict, test: dict) -> dict:
             "pairs": flips_of(base["pairs"], test["pairs"])}
 
 
+def positive(text: str) -> int:
+    if (count := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{count} is below 1")
+    return count
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="What another setting changes in ranking and yes/no decisions.")
     parser.add_argument("--model", required=True, help="a .gguf file or a model directory (`make model` prints one)")
     parser.add_argument("--base", action="append", default=[], metavar="KEY=VALUE", help="an option of the one setting")
     parser.add_argument("--test", action="append", default=[], metavar="KEY=VALUE", help="an option of the other")
-    parser.add_argument("--decisions", type=int, default=DECISIONS)
+    parser.add_argument("--decisions", type=positive, default=DECISIONS)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--binary", type=Path, default=prefix_run.BINARY, help="the prefix command")
     arguments = parser.parse_args()

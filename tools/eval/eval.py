@@ -35,6 +35,11 @@ def contains(answer: str, expected: list[str]) -> bool:
     )
 
 
+def is_right(result: dict, expected: list[str]) -> bool:
+    """The message of one that failed is no answer, whatever its words."""
+    return not prefix_run.failure(result) and contains(prefix_run.answer_text(result), expected)
+
+
 def rank_of(right: int, scores: dict[int, float]) -> int:
     """1 + how many score at least as well as the right one: ties count against us."""
     return 1 + sum(score >= scores[right] for p, score in scores.items() if p != right)
@@ -51,27 +56,47 @@ def evaluate(model: str, binary: Path) -> dict:
         for p in chosen
     ]
     print(f"ranking: {len(pairs)} questions, {LIST} passages each ...", file=sys.stderr, flush=True)
-    results, ranking_summary = prefix_run.run(model, requests, binary=binary)
-    scores = iter(prefix_run.mean_logprob(result) for result in results)
+    ranked, ranking_summary = prefix_run.run(model, requests, binary=binary)
+    scores = iter(prefix_run.mean_logprob(result) for result in ranked)
     places = [rank_of(right, {p: next(scores) for p in chosen}) for (right, _), chosen in zip(pairs, lists)]
 
     print(f"answers: {len(pairs)} questions ...", file=sys.stderr, flush=True)
     requests = [prefix_run.answer_request(passages[p]["text"], entry["question"], MAX_TOKENS) for p, entry in pairs]
-    results, answer_summary = prefix_run.run(model, requests, binary=binary)
-    answers = [prefix_run.answer_text(result) for result in results]
-    right = [contains(answer, entry["expected"]) for answer, (_, entry) in zip(answers, pairs)]
+    answered, answer_summary = prefix_run.run(model, requests, binary=binary)
+    answers = [prefix_run.answer_text(result) for result in answered]
+    right = [is_right(result, entry["expected"]) for result, (_, entry) in zip(answered, pairs)]
+    failures = [why for result in ranked + answered if (why := prefix_run.failure(result))]
     return {
         "model": Path(model).name,
         "questions": len(pairs),
         "mrr": sum(1 / place for place in places) / len(places),
         "first": sum(place == 1 for place in places),
         "answers_right": sum(right),
+        "failed": len(failures),
+        "first_failure": failures[0] if failures else None,
         "details": [
             {"question": entry["question"], "place": place, "answer": answer, "right": ok, "expected": entry["expected"]}
             for (_, entry), place, answer, ok in zip(pairs, places, answers, right)
         ],
         "runs": {"ranking": ranking_summary, "answers": answer_summary},
     }
+
+
+def show(found: dict, verbose: bool = False) -> None:
+    if verbose:
+        for entry in found["details"]:
+            print(f"{entry['place']:>3} {'ok ' if entry['right'] else '-- '} {entry['question']}\n        {entry['answer']}")
+        print()
+    if found["failed"]:
+        print(f"{found['failed']} requests failed, the first: {found['first_failure']}")
+    questions = found["questions"]
+    print(f"model                     {found['model']}")
+    print(f"ranking, lists of {LIST}      MRR {found['mrr']:.3f}, right passage first {found['first']} of {questions}")
+    print(f"answers                   {found['answers_right']} of {questions} contain the expected words "
+          f"({found['answers_right'] / questions:.0%})")
+    for name, summary in found["runs"].items():
+        print(f"{name:<10}{summary['tokens_given']:>8,} prompt tokens given, {summary['tokens_computed']:,} computed, "
+              f"{summary['seconds']['run']:.1f} s")
 
 
 def main() -> int:
@@ -89,18 +114,7 @@ def main() -> int:
     if arguments.json:
         print(json.dumps(found, indent=1, ensure_ascii=False))
         return 0
-    if arguments.verbose:
-        for entry in found["details"]:
-            print(f"{entry['place']:>3} {'ok ' if entry['right'] else '-- '} {entry['question']}\n        {entry['answer']}")
-        print()
-    questions = found["questions"]
-    print(f"model                     {found['model']}")
-    print(f"ranking, lists of {LIST}      MRR {found['mrr']:.3f}, right passage first {found['first']} of {questions}")
-    print(f"answers                   {found['answers_right']} of {questions} contain the expected words "
-          f"({found['answers_right'] / questions:.0%})")
-    for name, summary in found["runs"].items():
-        print(f"{name:<10}{summary['tokens_given']:>8,} prompt tokens given, {summary['tokens_computed']:,} computed, "
-              f"{summary['seconds']['run']:.1f} s")
+    show(found, arguments.verbose)
     return 0
 
 

@@ -559,7 +559,8 @@ prefix_status prefix_tokenizer_token_id(const prefix_tokenizer* tokenizer,
                                                    prefix_token* token, prefix_error* err);
 enum {
   PREFIX_ENCODE_SPECIAL = 1,
-  PREFIX_ENCODE_LITERAL = 2
+  PREFIX_ENCODE_LITERAL = 2,
+  PREFIX_ENCODE_CONTINUES = 4
 };
 enum {
   PREFIX_DECODE_SKIP_SPECIAL = 1

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import threading
 from pathlib import Path
-from typing import Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
 
 import numpy
 from cffi import FFI
@@ -14,6 +15,10 @@ from cffi import FFI
 from . import _declarations
 from .errors import PrefixError, error_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Tokens = Union[Sequence[int], numpy.ndarray]
 ffi = FFI()
 ffi.cdef(_declarations.CORE)
 ffi.cdef(_declarations.TEXT)
@@ -109,6 +114,8 @@ def numbers_of(element: str, function: Any, *arguments: Any, capacity: int = 64)
 def ids_of(tokens: Any) -> numpy.ndarray:
     """Token ids as an array. NumPy alone would cut 1.5 to 1, and make some number of NaN."""
     array = numpy.asarray(tokens)
+    if array.ndim == 0:
+        raise TypeError(f"token ids are a {type(tokens).__name__}, not a list")
     if array.ndim != 1:
         raise ValueError(f"token ids have {array.ndim} dimensions, not one")
     if array.size and array.dtype.kind not in "iu":
@@ -136,13 +143,30 @@ def utf8(content: str, what: str = "the text") -> bytes:
     return content.encode("utf-8", "surrogatepass")
 
 
+def path_in(path: str | bytes | os.PathLike[Any]) -> bytes:
+    """As the system has it: the library says where it is not UTF-8."""
+    return os.fsencode(path)
+
+
+def several(texts: Iterable[str], what: str) -> list[str]:
+    """A list of texts; one text alone would be taken for a list of its characters."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"{what} is one {type(texts).__name__}, not a list of texts")
+    return list(texts)
+
+
+def millis(seconds: float) -> int:
+    """A part of a millisecond is a whole one: 0 often stands for something else. Infinity is 31 years."""
+    if math.isnan(seconds):
+        raise ValueError(f"a time of {seconds} seconds is none")
+    return int(math.copysign(math.ceil(min(abs(seconds), 1e9) * 1000), seconds))
+
+
 class Texts:
     """An array of texts with their lengths, which lives as long as the object."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
-        if isinstance(texts, (str, bytes)):  # one of its characters after the other would be a text
-            raise TypeError(f"{texts[:40]!r} is one {type(texts).__name__}, not a list of texts")
-        data = [utf8(content, f"text {i}") for i, content in enumerate(texts)]
+    def __init__(self, texts: Iterable[str], what: str = "texts") -> None:
+        data = [utf8(content, f"text {i}") for i, content in enumerate(several(texts, what))]
         self._keep = [ffi.from_buffer("char[]", d) if d else ffi.new("char[1]") for d in data]
         self.count = len(data)
         self.pointers = ffi.new("char*[]", self._keep or [ffi.NULL])
@@ -174,7 +198,7 @@ def options_in(options: dict[str, Any]) -> Any:
     for key, value in options.items():
         if isinstance(value, numpy.generic) or isinstance(value, numpy.ndarray) and value.ndim == 0:
             value = value.item()
-        name = key.encode()
+        name = utf8(key, "the name of an option")
         start = (handle, name, len(name))
         if value is None:
             continue
@@ -192,7 +216,7 @@ def options_in(options: dict[str, Any]) -> Any:
             content = os.fspath(value) if isinstance(value, os.PathLike) else value
             if not isinstance(content, str):
                 raise TypeError(f"option {key} is a {type(value).__name__}; it may be text, a number, a bool or a list")
-            data = content.encode()
+            data = utf8(content)
             call(core.prefix_options_set, *start, data, len(data))
     return handle
 
@@ -220,7 +244,10 @@ class Handle:
         if handle is not None:
             ffi.release(handle)
 
-    def __enter__(self) -> Any:
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be copied or pickled: it is of this process; make one where it is used")
+
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -7,24 +7,31 @@ import itertools
 import threading
 import time
 from contextlib import suppress
-from typing import Any, AsyncIterator, Callable
+from typing import Any, AsyncGenerator, Callable
 from weakref import WeakValueDictionary
 
-from ._native import call, core, ffi, make
-from .errors import PrefixError
+from ._native import call, core, ffi, make, millis
+from .errors import MisuseError, PrefixError
 
 SLICE_MS = 100  # how long a wait takes no notice of Ctrl-C
 
 
 def wait(function: Any, handle: Any, timeout: float | None) -> bool:
     """Whether all is done, within so many seconds."""
-    end = None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + millis(timeout) / 1000
     while True:
         left = SLICE_MS if end is None else min(SLICE_MS, max(0, int((end - time.monotonic()) * 1000)))
         if call(function, handle, left, allowed=[core.PREFIX_ERR_TIMEOUT]) == core.PREFIX_OK:
             return True
         if end is not None and time.monotonic() >= end:
             return False
+
+
+def give_up(cancel: Callable[[], None]) -> None:
+    """For what is interrupted, and goes on to tell so: where it was closed meanwhile, or is of the parent of this process,
+    nothing is left to cancel."""
+    with suppress(MisuseError):
+        cancel()
 
 
 async def wait_async(notify: Any, handle: Any, cancel: Callable[[], None]) -> None:
@@ -34,14 +41,14 @@ async def wait_async(notify: Any, handle: Any, cancel: Callable[[], None]) -> No
         place.ask(notify, handle)
         await place.wait()
     except asyncio.CancelledError:
-        cancel()
+        give_up(cancel)
         raise
     finally:
         place.leave()
 
 
 async def events_async(readers: Readers, notify: Any, handle: Any, look: Callable[[int], tuple[int, Any]],
-                       cancel: Callable[[], None]) -> AsyncIterator[Any]:
+                       cancel: Callable[[], None]) -> AsyncGenerator[Any, None]:
     """What look(0) finds, as (status, event), until it says NO_EVENT. All readers of one job or task share `readers`."""
     place = Place(readers)
     try:
@@ -57,7 +64,7 @@ async def events_async(readers: Readers, notify: Any, handle: Any, look: Callabl
                     yield event
             await place.wait()
     except asyncio.CancelledError:
-        cancel()
+        give_up(cancel)
         raise
     finally:
         readers.leave(place, notify, handle)

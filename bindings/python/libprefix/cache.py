@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 import numpy
 
-from ._native import call, core, ffi, filled, ids_of, numbers_of, text_of, tokens_in
+from ._native import Tokens, call, core, ffi, filled, ids_of, millis, numbers_of, text_of, tokens_in
 
 if TYPE_CHECKING:
     from .engine import Engine
-
-Tokens = Sequence[int]
 
 
 def joined(lists: Iterable[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -98,8 +96,7 @@ class Cache:
         nothing of it is computed."""
         data, count, _keep = tokens_in(tokens)
         lease, pinned = ffi.new("int64_t*"), ffi.new("int64_t*")
-        millis = int(seconds * 1000) if seconds <= 0 else max(1, int(seconds * 1000))  # 0 stands for no end
-        call(core.prefix_cache_pin, self._engine.handle, self.namespace, data, count, millis, lease, pinned)
+        call(core.prefix_cache_pin, self._engine.handle, self.namespace, data, count, millis(seconds), lease, pinned)
         return Lease(self._engine, lease[0], pinned[0])
 
     def evict(self, tokens: Tokens = ()) -> int:

@@ -7,12 +7,12 @@ import os
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
-from ._native import (Handle, call, core, ffi, filled, make, numbers_of, options_in, text_of)
+from ._native import (Handle, Tokens, call, core, ffi, filled, make, millis, numbers_of, options_in, path_in, text_of, utf8)
 from ._waiting import SLICE_MS
 from .cache import Cache
 from .errors import PrefixError
 from .job import Job
-from .requests import Result, Tokens, add
+from .requests import Result, add
 from .system import Pool, Source
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Engine(Handle):
             self.path = ""
             handle = make(core.prefix_engine_open_source, core.prefix_engine_release, path.handle, settings)
         else:
-            self.path = os.fsdecode(path)
-            data = self.path.encode()
+            self.path, data = os.fsdecode(path), path_in(path)
             handle = make(core.prefix_engine_open, core.prefix_engine_release, data, len(data), settings)
         super().__init__(handle)
         show = reporter("loading", progress)
@@ -91,13 +90,14 @@ class Engine(Handle):
 
     def save_snapshot(self, path: str | os.PathLike[str], namespaces: Sequence[int] = ()) -> dict[str, int]:
         """Saves what these namespaces (none: all) have in the cache; what was saved: tokens, bytes, ..."""
-        data = os.fspath(path).encode()
-        numbers = ffi.new("int32_t[]", list(namespaces)) if namespaces else ffi.NULL
-        return self._snapshot(core.prefix_snapshot_save, data, len(data), numbers, len(namespaces))
+        data = path_in(path)
+        numbers = list(namespaces)
+        array = ffi.new("int32_t[]", numbers) if numbers else ffi.NULL
+        return self._snapshot(core.prefix_snapshot_save, data, len(data), array, len(numbers))
 
     def load_snapshot(self, path: str | os.PathLike[str]) -> dict[str, int]:
         """Loads one beside what is in the cache; what was loaded."""
-        data = os.fspath(path).encode()
+        data = path_in(path)
         return self._snapshot(core.prefix_snapshot_load, data, len(data))
 
     def _snapshot(self, function: Any, *arguments: Any) -> dict[str, int]:
@@ -105,12 +105,12 @@ class Engine(Handle):
 
     def namespace(self, name: str) -> int:
         """The number of a namespace, which is made when it is new: for option namespace_id, and cache()."""
-        data = name.encode()
+        data = utf8(name, "the name")
         return self._number("int32_t", core.prefix_namespace_open, data, len(data))
 
     def namespace_of(self, *parts: str) -> int:
         """That of several parts: a tenant's salt, an adapter, an epoch. They are compared one by one."""
-        encoded = [part.encode() for part in parts]
+        encoded = [utf8(part, f"part {i}") for i, part in enumerate(parts)]
         offsets = [0]
         for part in encoded:
             offsets.append(offsets[-1] + len(part))
@@ -119,7 +119,7 @@ class Engine(Handle):
 
     def find_namespace(self, name: str) -> int:
         """NotFoundError when it is not open."""
-        data = name.encode()
+        data = utf8(name, "the name")
         return self._number("int32_t", core.prefix_namespace_find, data, len(data))
 
     def drop_namespace(self, namespace: int) -> int:
@@ -147,20 +147,21 @@ class Engine(Handle):
     def load_adapter(self, name: str, path: str | os.PathLike[str] | Source) -> None:
         """A LoRA adapter that requests may name by option adapter: a PEFT directory, or its files in memory, which are read
         until it returns."""
-        of_name = name.encode()
+        of_name = utf8(name, "the name")
         if isinstance(path, Source):
+            _keep = list(path.kept)
             call(core.prefix_adapter_load_source, self.handle, of_name, len(of_name), path.handle)
             return
-        of_path = os.fspath(path).encode()
+        of_path = path_in(path)
         call(core.prefix_adapter_load, self.handle, of_name, len(of_name), of_path, len(of_path))
 
     def unload_adapter(self, name: str) -> None:
-        data = name.encode()
+        data = utf8(name, "the name")
         call(core.prefix_adapter_unload, self.handle, data, len(data))
 
     def adapter_namespace(self, name: str, namespace: int = 0) -> int:
         """That in which requests of this one with the adapter run."""
-        data = name.encode()
+        data = utf8(name, "the name")
         return self._number("int32_t", core.prefix_adapter_namespace, namespace, data, len(data))
 
     @property
@@ -171,15 +172,15 @@ class Engine(Handle):
     def shutdown(self, timeout: float = 0) -> None:
         """Takes no more requests, waits so many seconds for those that run, and frees the model. Ctrl-C ends the wait, and
         cancels them."""
-        handle, millis = self.handle, int(timeout * 1000)
-        if millis <= 0 or threading.current_thread() is not threading.main_thread():  # which alone Ctrl-C interrupts
-            call(core.prefix_engine_shutdown, handle, millis)
+        handle, limit = self.handle, millis(timeout)
+        if limit <= 0 or threading.current_thread() is not threading.main_thread():  # which alone Ctrl-C interrupts
+            call(core.prefix_engine_shutdown, handle, limit)
             return
         failures: list[PrefixError] = []
 
         def end() -> None:
             try:
-                call(core.prefix_engine_shutdown, handle, millis)
+                call(core.prefix_engine_shutdown, handle, limit)
             except PrefixError as e:
                 failures.append(e)
 
@@ -190,7 +191,7 @@ class Engine(Handle):
                 thread.join(SLICE_MS / 1000)
         except BaseException as e:
             starts_none = isinstance(e, RuntimeError) and thread.ident is None  # an interpreter that ends
-            call(core.prefix_engine_shutdown, handle, millis if starts_none else 0)  # the call of the thread returns then
+            call(core.prefix_engine_shutdown, handle, limit if starts_none else 0)  # the call of the thread returns then
             if not starts_none:
                 raise
         if failures:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Iterator
+from typing import Any, AsyncGenerator, Generator
 
 import numpy
 
 from ._native import Handle, call, core, error_of, ffi, filled, numbers_of, text_of
-from ._waiting import SLICE_MS, Readers, events_async, wait, wait_async
+from ._waiting import SLICE_MS, Readers, events_async, give_up, wait, wait_async
 from .errors import PrefixError
 from .requests import Result, result
 
@@ -49,7 +49,7 @@ class Job(Handle):
         try:
             return wait(core.prefix_job_wait, self.handle, timeout)
         except KeyboardInterrupt:
-            self.cancel()
+            give_up(self.cancel)
             raise
 
     async def finished(self) -> None:
@@ -67,7 +67,7 @@ class Job(Handle):
         """To fire and forget: the job goes on when it is closed."""
         call(core.prefix_job_detach, self.handle)
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Generator[Event, None, None]:
         """What happens, as it happens. Each event goes to one reader."""
         while True:
             status, event = self._next_event(SLICE_MS)
@@ -76,7 +76,7 @@ class Job(Handle):
             if event is not None:
                 yield event
 
-    async def events_async(self) -> AsyncIterator[Event]:
+    async def events_async(self) -> AsyncGenerator[Event, None]:
         """The same for asyncio, where several coroutines may read too."""
         async for event in events_async(self._readers, core.prefix_job_notify_events, self.handle, self._next_event,
                                         self.cancel):

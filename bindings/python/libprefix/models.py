@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Generator, Iterable, Sequence
 
 import numpy
 
+from ._native import several
+from ._waiting import give_up
 from .engine import Engine
 from .errors import PrefixError
 from .options import WritingOptions
@@ -25,7 +27,7 @@ from .task import Task, run, run_async, texts_of
 from .tokenizer import ChatOptions, Tokenizer
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from .options import EmbedOptions, EngineOptions, RankingOptions, RequestOptions, TaskOptions
 
@@ -53,7 +55,7 @@ class Model:
         if self._own:
             self.engine.close()
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -62,13 +64,6 @@ class Model:
     def task(self, kind: str, **options: Unpack[TaskOptions]) -> Task:
         """An empty task, for what the methods do not do."""
         return Task(self.engine, self.tokenizer, kind, **options)
-
-
-def several(texts: Iterable[str], what: str) -> list[str]:
-    """A list of texts; one text alone would be taken for a list of its characters."""
-    if isinstance(texts, (str, bytes)):
-        raise TypeError(f"{what} is one {type(texts).__name__}, not a list of texts")
-    return list(texts)
 
 
 def pair_of(pair: Sequence[str]) -> Sequence[str]:
@@ -91,8 +86,7 @@ class Reranker(Model):
     def _ranking(self, query: str, documents: Iterable[str], options: Any) -> tuple[Task, list[str]]:
         documents = several(documents, "documents")
         task = self.task("rerank", **options)
-        if documents:
-            task.add_product([query], documents)
+        task.add_product([query], documents)
         return task, documents
 
     @staticmethod
@@ -103,18 +97,16 @@ class Reranker(Model):
     def rank(self, query: str, documents: Iterable[str], **options: Unpack[RankingOptions]) -> list[Hit]:
         """From best to worst, at most top_n."""
         task, texts = self._ranking(query, documents, options)
-        return self._hits(run(task), texts) if texts else []
+        return self._hits(run(task), texts)
 
     async def arank(self, query: str, documents: Iterable[str], **options: Unpack[RankingOptions]) -> list[Hit]:
         task, texts = self._ranking(query, documents, options)
-        return self._hits(await run_async(task), texts) if texts else []
+        return self._hits(await run_async(task), texts)
 
     def predict(self, pairs: Iterable[Sequence[str]], **options: Unpack[RankingOptions]) -> numpy.ndarray:
         """Scores of (query, document) pairs in their order, f32: what CrossEncoder.predict of sentence-transformers
         is called for."""
         flat = [text for pair in pairs for text in pair_of(pair)]
-        if not flat:
-            return numpy.empty(0, numpy.float32)
         task = self.task("rerank", **options)
         task.add(flat)
         return run(task).complete(task.values()[:, 0])
@@ -123,28 +115,22 @@ class Reranker(Model):
 class Embedder(Model):
     """Makes vectors of texts."""
 
-    def _encoding(self, texts: str | Iterable[str], options: Any) -> tuple[Task, int]:
-        all_of_them = [texts] if isinstance(texts, str) else list(texts)
+    def _encoding(self, texts: str | Iterable[str], options: Any) -> Task:
         task = self.task("embed", **options)
-        if all_of_them:
-            task.add(all_of_them)
-        return task, len(all_of_them)
+        task.add([texts] if isinstance(texts, str) else texts)
+        return task
+
+    @staticmethod
+    def _vectors(task: Task, one: bool) -> numpy.ndarray:
+        values = task.complete(task.values())
+        return values[0] if one else values
 
     def encode(self, texts: str | Iterable[str], **options: Unpack[EmbedOptions]) -> numpy.ndarray:
         """[texts, dimensions] in f32, of one text [dimensions]. Options prompt, instruction, dimensions, normalize, ..."""
-        task, count = self._encoding(texts, options)
-        if count == 0:
-            return numpy.empty((0, 0), numpy.float32)
-        values = run(task).complete(task.values())
-        return values[0] if isinstance(texts, str) else values
+        return self._vectors(run(self._encoding(texts, options)), isinstance(texts, str))
 
     async def aencode(self, texts: str | Iterable[str], **options: Unpack[EmbedOptions]) -> numpy.ndarray:
-        task, count = self._encoding(texts, options)
-        if count == 0:
-            return numpy.empty((0, 0), numpy.float32)
-        await run_async(task)
-        values = task.complete(task.values())
-        return values[0] if isinstance(texts, str) else values
+        return self._vectors(await run_async(self._encoding(texts, options)), isinstance(texts, str))
 
 
 class Classifier(Model):
@@ -158,13 +144,10 @@ class Classifier(Model):
     def classify(self, texts: str | Iterable[str], labels: Sequence[str] = (), **options: Unpack[RankingOptions]) -> numpy.ndarray:
         """[texts, labels] in f32, of one text [labels]. Without labels they are those of the model's classification head,
         head_labels; each row adds up to 1, unless that head was trained for something else."""
-        all_of_them = [texts] if isinstance(texts, str) else list(texts)
-        if not all_of_them:
-            return numpy.empty((0, len(labels)), numpy.float32)
         task = self.task("classify", **options)
         if len(labels):
-            task.set_labels(several(labels, "labels"))
-        task.add(all_of_them)
+            task.set_labels(labels)
+        task.add([texts] if isinstance(texts, str) else texts)
         values = run(task).complete(task.values())
         return values[0] if isinstance(texts, str) else values
 
@@ -184,21 +167,17 @@ class LLM(Model):
             raise
         return texts[0] if one else texts
 
-    def _writing(self, kind: str, items: list[str], options: Any) -> Task:
-        task = self.task(kind, **options)
-        task.add(items)
+    def _writing(self, prompts: str | Iterable[str], options: Any) -> Task:
+        task = self.task("generate", **options)
+        task.add([prompts] if isinstance(prompts, str) else prompts)
         return task
 
     def generate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         """What follows each prompt. Options max_tokens, temperature, stop, seed, ..."""
-        items = [prompts] if isinstance(prompts, str) else list(prompts)
-        return self._texts(run(self._writing("generate", items, options)), isinstance(prompts, str)) if items else []
+        return self._texts(run(self._writing(prompts, options)), isinstance(prompts, str))
 
     async def agenerate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
-        items = [prompts] if isinstance(prompts, str) else list(prompts)
-        if not items:
-            return []
-        return self._texts(await run_async(self._writing("generate", items, options)), isinstance(prompts, str))
+        return self._texts(await run_async(self._writing(prompts, options)), isinstance(prompts, str))
 
     def _conversation(self, messages: Sequence[dict[str, Any]], options: Any) -> Task:
         own = {name: options.pop(name) for name in ChatOptions.__annotations__ if name in options}
@@ -216,16 +195,13 @@ class LLM(Model):
 
     def answer(self, context: str, questions: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         """An answer to each question about one context, which is computed once."""
-        items = [questions] if isinstance(questions, str) else list(questions)
-        if not items:
-            return []
         task = self.task("answer", **options)
-        task.add_product([context], items)
+        task.add_product([context], [questions] if isinstance(questions, str) else questions)
         return self._texts(run(task), isinstance(questions, str))
 
     def score(self, prompt: str, continuations: Iterable[str], **options: Unpack[RequestOptions]) -> numpy.ndarray:
         """The log-probability of each continuation after the prompt, f32; the prompt is computed once."""
-        ids = [self.tokenizer.encode(c, special=False) for c in several(continuations, "continuations")]
+        ids = [self.tokenizer.encode(c, continues=True) for c in several(continuations, "continuations")]
         if not ids:
             return numpy.empty(0, numpy.float32)
         result = self.engine.run([Choices(self.tokenizer.encode(prompt, special=True), ids, dict(options))])[0]
@@ -233,7 +209,7 @@ class LLM(Model):
             raise result.error
         return result.values
 
-    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> Iterator[str]:
+    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> Generator[str, None, None]:
         """The text that follows a prompt, or the next turn of a conversation, as it is written. Leaving the loop cancels
         what is left."""
         task = self._streaming(prompt, options)
@@ -243,10 +219,10 @@ class LLM(Model):
                     yield piece.text
             task.complete(None)
         finally:
-            task.cancel()
+            give_up(task.cancel)
 
     async def astream(self, prompt: str | Sequence[dict[str, Any]],
-                      **options: Unpack[ChatWritingOptions]) -> AsyncIterator[str]:
+                      **options: Unpack[ChatWritingOptions]) -> AsyncGenerator[str, None]:
         task = self._streaming(prompt, options)
         try:
             async for piece in task.pieces_async():
@@ -254,10 +230,10 @@ class LLM(Model):
                     yield piece.text
             task.complete(None)
         finally:
-            task.cancel()
+            give_up(task.cancel)
 
     def _streaming(self, prompt: str | Sequence[dict[str, Any]], options: Any) -> Task:
         options = {**options, "stream": True}
-        task = self._writing("generate", [prompt], options) if isinstance(prompt, str) else self._conversation(prompt, options)
+        task = self._writing(prompt, options) if isinstance(prompt, str) else self._conversation(prompt, options)
         task.submit()
         return task

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Sequence
 
 import numpy
 
-from ._native import call, core, ffi
+from ._native import call, core, ffi, several, utf8
 from .cache import array_in, joined
 
 
@@ -66,13 +66,13 @@ def order(values: Any, lengths: Any = None) -> TableOrder:
 def order_texts(rows: Iterable[Sequence[str]]) -> TableOrder:
     """The same of texts, whose bytes stand for tokens."""
     numbers: dict[str, int] = {}
-    table = [list(row) for row in rows]
+    table = [several(row, f"row {i}") for i, row in enumerate(rows)]
     width = len(table[0]) if table else 0
     for i, row in enumerate(table):
         if len(row) != width:
             raise ValueError(f"row {i} has {len(row)} cells, the first one {width}")
+    lengths = [[len(utf8(text, f"cell {c} of row {i}")) for c, text in enumerate(row)] for i, row in enumerate(table)]
     values = [[numbers.setdefault(text, len(numbers)) for text in row] for row in table]
-    lengths = [[len(text.encode("utf-8", "surrogatepass")) for text in row] for row in table]
     shape = (len(table), width)
     return order(numpy.array(values, numpy.int64).reshape(shape), numpy.array(lengths, numpy.int64).reshape(shape))
 

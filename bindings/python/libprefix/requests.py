@@ -7,11 +7,9 @@ from typing import Any, Sequence
 
 import numpy
 
-from ._native import call, core, error_of, ffi, filled, numbers_of, options_in, text_of, tokens_in
+from ._native import Tokens, call, core, error_of, ffi, filled, numbers_of, options_in, text_of, tokens_in
 from .cache import array_in, joined
 from .errors import PrefixError
-
-Tokens = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def add(batch: Any, request: Any, tag: int) -> int:
         tokens, offsets = joined(lists)
         call(core.prefix_batch_add_continuations if several else core.prefix_batch_add_choices, batch, data, count,
              array_in("prefix_token", tokens), tokens.size, array_in("int64_t", offsets), offsets.size, *end)
-        return len(lists) if several else 1
+        return offsets.size - 1 if several else 1
     elif isinstance(request, Embedding):
         call(core.prefix_batch_add_embedding, batch, data, count, *end)
     elif isinstance(request, Warm):

@@ -7,7 +7,7 @@ import logging
 import os
 from typing import TYPE_CHECKING, Any
 
-from ._native import Handle, call, core, ffi, filled, make, options_in, text, text_of
+from ._native import Handle, call, core, ffi, filled, make, options_in, path_in, text, text_of, utf8
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -37,7 +37,7 @@ def features() -> list[str]:
 
 def has_feature(name: str) -> bool:
     """Whether it is among features()."""
-    data = name.encode()
+    data = utf8(name, "the name")
     return core.prefix_has_feature(data, len(data)) != 0
 
 
@@ -59,13 +59,13 @@ def option_infos() -> list[dict[str, Any]]:
 
 def model_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model holds, from the headers of its files alone: prefix_model_info_json."""
-    data = os.fspath(path).encode()
+    data = path_in(path)
     return json.loads(text_of(core.prefix_model_info_json, data, len(data)))
 
 
 def estimate(path: str | os.PathLike[str], **options: Unpack[EngineOptions]) -> dict[str, int]:
     """Bytes that an engine would take: weight_bytes, kv_bytes_per_token, kv_budget_bytes, activation_bytes, total_bytes."""
-    data = os.fspath(path).encode()
+    data = path_in(path)
     return filled("prefix_memory", core.prefix_engine_estimate, data, len(data), options_in(options))
 
 
@@ -76,7 +76,7 @@ def recipes() -> list[str]:
 
 def recipe(name: str) -> dict[str, Any]:
     """A shipped recipe, as a place to start from."""
-    data = name.encode()
+    data = utf8(name, "the name")
     return json.loads(text_of(text.prefix_recipe_json, data, len(data)))
 
 
@@ -90,15 +90,19 @@ class Pool(Handle):
 
 class Source(Handle):
     """The files of a model in memory, by the names that they have in its folder, or one that ends with ".gguf":
-    Engine(source). Nothing is copied."""
+    Engine(source). Nothing is copied; close() lets go of the memory."""
 
     def __init__(self) -> None:
         super().__init__(make(core.prefix_source_create, core.prefix_source_release))
         self.kept: list[Any] = []
 
+    def close(self) -> None:
+        super().close()
+        self.kept = []  # a load has a list of its own
+
     def add(self, name: str, data: Any) -> None:
         """data: bytes, or what shares its buffer (memoryview, mmap, NumPy), which may not change while it is loaded."""
-        of_name, buffer = name.encode(), ffi.from_buffer(data)
+        of_name, buffer = utf8(name, "the name"), ffi.from_buffer(data)
         call(core.prefix_source_add_buffer, self.handle, of_name, len(of_name), buffer, len(buffer))
         self.kept.append(buffer)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Generator, Iterable, Sequence
 
 import numpy
 
-from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of)
-from ._waiting import SLICE_MS, Readers, events_async, wait, wait_async
+from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of,
+                      utf8)
+from ._waiting import SLICE_MS, Readers, events_async, give_up, wait, wait_async
 from .engine import Engine
 from .errors import PrefixError, SomeFailed
 from .tokenizer import ChatOptions, Tokenizer, chat_settings
@@ -32,13 +33,13 @@ class Task(Handle):
     Fill it with items, submit it once, and wait, or follow its pieces. Any thread may use it."""
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, kind: str, **options: Unpack[TaskOptions]) -> None:
-        data = kind.encode()
+        data = utf8(kind, "the kind of a task")
         super().__init__(make(text.prefix_task_create, text.prefix_task_release, engine.handle, tokenizer.handle, data,
                               len(data), options_in(options)))
         self._readers = Readers()
 
     def set_labels(self, labels: Iterable[str]) -> None:
-        texts = Texts(labels)
+        texts = Texts(labels, "labels")
         call(text.prefix_task_set_labels, self.handle, texts.pointers, texts.lengths, texts.count)
 
     def add(self, texts: Iterable[str]) -> None:
@@ -48,7 +49,7 @@ class Task(Handle):
 
     def add_product(self, firsts: Iterable[str], seconds: Iterable[str]) -> None:
         """Every second text with every first one, as all documents for each query."""
-        a, b = Texts(firsts), Texts(seconds)
+        a, b = Texts(firsts, "firsts"), Texts(seconds, "seconds")
         call(text.prefix_task_add_product, self.handle, a.pointers, a.lengths, a.count, b.pointers, b.lengths, b.count, 0,
              ffi.NULL)
 
@@ -70,14 +71,14 @@ class Task(Handle):
         try:
             return wait(text.prefix_task_wait, self.handle, timeout)
         except KeyboardInterrupt:
-            self.cancel()
+            give_up(self.cancel)
             raise
 
     async def finished(self) -> None:
         """The same for asyncio: no thread waits meanwhile. Cancelling the coroutine cancels the task."""
         await wait_async(text.prefix_task_notify, self.handle, self.cancel)
 
-    def pieces(self) -> Iterator[Piece]:
+    def pieces(self) -> Generator[Piece, None, None]:
         """The texts as they are written, with option stream; without it, items as they end. Each piece goes to one reader."""
         while True:
             status, piece = self._next_piece(SLICE_MS)
@@ -86,7 +87,7 @@ class Task(Handle):
             if piece is not None:
                 yield piece
 
-    async def pieces_async(self) -> AsyncIterator[Piece]:
+    async def pieces_async(self) -> AsyncGenerator[Piece, None]:
         """The same for asyncio, where several coroutines may read too."""
         async for piece in events_async(self._readers, text.prefix_task_notify_events, self.handle, self._next_piece,
                                         self.cancel):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from typing import TYPE_CHECKING, Any, Sequence, TypedDict
+from typing import TYPE_CHECKING, Any, Iterable, Sequence, TypedDict
 
 import numpy
 
-from ._native import Handle, call, core, ffi, make, numbers_of, text, text_of, tokens_in, utf8
+from ._native import Handle, Tokens, call, core, ffi, make, numbers_of, path_in, several, text, text_of, tokens_in, utf8
 from .cache import array_in
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ class Tokenizer(Handle):
     Any thread may use it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        data = os.fspath(path).encode()
+        data = path_in(path)
         super().__init__(make(text.prefix_tokenizer_open, text.prefix_tokenizer_release, data, len(data)))
 
     @classmethod
     def from_json(cls, tokenizer: str, config: str = "") -> Tokenizer:
         """From the contents of tokenizer.json and of tokenizer_config.json."""
-        one, two = tokenizer.encode(), config.encode()
+        one, two = utf8(tokenizer, "the tokenizer"), utf8(config, "its configuration")
         made = cls.__new__(cls)
         Handle.__init__(made, make(text.prefix_tokenizer_from_json, text.prefix_tokenizer_release, one, len(one),
                                    two or ffi.NULL, len(two)))
@@ -73,7 +73,7 @@ class Tokenizer(Handle):
         return self._token(text.prefix_tokenizer_token_id, name)
 
     def _token(self, function: Any, name: str) -> int:
-        data, out = name.encode(), ffi.new("prefix_token*")
+        data, out = utf8(name, "the name"), ffi.new("prefix_token*")
         call(function, self.handle, data, len(data), out)
         return out[0]
 
@@ -87,15 +87,17 @@ class Tokenizer(Handle):
                 return ffi.buffer(buffer, needed[0])[:]
             room = needed[0] + 1
 
-    def encode(self, content: str, *, special: bool = False, literal: bool = False) -> list[int]:
+    def encode(self, content: str, *, special: bool = False, literal: bool = False, continues: bool = False) -> list[int]:
         """special: add what the model wants around a text. literal: special tokens that are written in it are plain
-        characters, as for text from outside."""
+        characters, as for text from outside. continues: the text goes on another one, as what is scored after a prompt
+        does, so that a tokenizer that puts a space in front of a text puts none here."""
         data = utf8(content)
-        flags = _flags(special, literal)
+        flags = _flags(special, literal, continues)
         return numbers_of("prefix_token", text.prefix_tokenizer_encode, self.handle, data, len(data), flags,
                           capacity=len(data) + 16).tolist()
 
-    def encode_offsets(self, content: str, *, special: bool = False, literal: bool = False) -> tuple[list[int], numpy.ndarray]:
+    def encode_offsets(self, content: str, *, special: bool = False, literal: bool = False,
+                       continues: bool = False) -> tuple[list[int], numpy.ndarray]:
         """The same with the bytes of the UTF-8 text that each token comes from, [tokens, 2]: from and up to."""
         data = utf8(content)
         offsets = numpy.empty((0, 2), numpy.int64)
@@ -103,28 +105,32 @@ class Tokenizer(Handle):
         def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
             nonlocal offsets
             offsets = numpy.empty((capacity, 2), numpy.int64)
-            return text.prefix_tokenizer_encode_offsets(handle, data, len(data), _flags(special, literal), out, capacity, needed,
-                                                        ffi.from_buffer("int64_t[]", offsets), offsets.size, error)
+            return text.prefix_tokenizer_encode_offsets(handle, data, len(data), _flags(special, literal, continues), out,
+                                                        capacity, needed, ffi.from_buffer("int64_t[]", offsets),
+                                                        offsets.size, error)
 
         tokens = numbers_of("prefix_token", get, self.handle, capacity=len(data) + 16).tolist()
         return tokens, offsets[: len(tokens)]
 
-    def encode_batch(self, contents: Sequence[str], *, special: bool = False, literal: bool = False) -> list[numpy.ndarray]:
+    def encode_batch(self, contents: Iterable[str], *, special: bool = False, literal: bool = False,
+                     continues: bool = False) -> list[numpy.ndarray]:
         """The tokens of many texts in one call, each on its own."""
-        encoded = [utf8(content, f"text {i}") for i, content in enumerate(contents)]
+        encoded = [utf8(content, f"text {i}") for i, content in enumerate(several(contents, "contents"))]
         ends = numpy.zeros(len(encoded) + 1, numpy.int64)
         numpy.cumsum([len(data) for data in encoded], out=ends[1:])
         data, places = b"".join(encoded), numpy.zeros(len(encoded) + 1, numpy.int64)
 
         def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
             return text.prefix_tokenizer_encode_batch(handle, data, len(data), array_in("int64_t", ends), ends.size,
-                                                      _flags(special, literal), out, capacity, needed,
+                                                      _flags(special, literal, continues), out, capacity, needed,
                                                       array_in("int64_t", places), places.size, error)
 
         tokens = numbers_of("prefix_token", get, self.handle, capacity=len(data) + 16 * len(encoded))
         return [tokens[begin:end] for begin, end in zip(places[:-1].tolist(), places[1:].tolist())]
 
-    def decode(self, tokens: Sequence[int], *, skip_special: bool = True) -> str:
+    def decode(self, tokens: Tokens, *, skip_special: bool = True) -> str:
+        """Their text, without special tokens unless skip_special is False. (The default is that of the package tokenizers;
+        decode of transformers keeps them.)"""
         data, count, _keep = tokens_in(tokens)
         flags = text.PREFIX_DECODE_SKIP_SPECIAL if skip_special else 0
         return text_of(text.prefix_tokenizer_decode, self.handle, data, count, flags)
@@ -163,12 +169,14 @@ class Tokenizer(Handle):
         return numbers_of("prefix_token", text.prefix_tokenizer_end_tokens, self.handle).tolist()
 
 
-def _flags(special: bool, literal: bool) -> int:
-    return (text.PREFIX_ENCODE_SPECIAL if special else 0) | (text.PREFIX_ENCODE_LITERAL if literal else 0)
+def _flags(special: bool, literal: bool, continues: bool) -> int:
+    return ((text.PREFIX_ENCODE_SPECIAL if special else 0) | (text.PREFIX_ENCODE_LITERAL if literal else 0)
+            | (text.PREFIX_ENCODE_CONTINUES if continues else 0))
 
 
 class Detokenizer(Handle):
-    """The text of tokens that arrive one by one, never cutting a character. One thread at a time."""
+    """The text of tokens that arrive one by one, never cutting a character. One thread at a time. The pieces add up to
+    what Tokenizer.decode gives with the same skip_special."""
 
     def __init__(self, tokenizer: Tokenizer, *, skip_special: bool = True) -> None:
         super().__init__(make(text.prefix_detok_create, text.prefix_detok_release, tokenizer.handle,

@@ -11,6 +11,7 @@ import weakref
 from pathlib import Path
 
 import libprefix
+import numpy
 from support import WithModel
 
 PROMPT = list(range(1, 65))
@@ -98,7 +99,8 @@ class CacheControl(unittest.TestCase):
     def test_snapshots(self):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "snapshot"
-            self.assertEqual(self.engine.save_snapshot(file, [0])["tokens"], 64)
+            for namespaces in ([], [0], (0,), numpy.array([0]), numpy.array([0, 0])[:1]):
+                self.assertEqual(self.engine.save_snapshot(file, namespaces)["tokens"], 64)
             with libprefix.Engine(self.model, isa="scalar", dtype="f32", cache_bytes="16M") as other:
                 self.assertEqual(other.load_snapshot(file)["tokens"], 64)
                 self.assertEqual(other.cached_tokens(PROMPT), 64)
@@ -107,12 +109,16 @@ class CacheControl(unittest.TestCase):
         want = self.engine.run([libprefix.Logits(PROMPT, [3, 4])])[0].values.tolist()
         with libprefix.Source() as source, open(self.model / "model.safetensors", "rb") as file:
             source.add("config.json", (self.model / "config.json").read_bytes())
-            source.add("model.safetensors", mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            source.add("model.safetensors", mapped)
             with self.assertRaises(ValueError):
                 source.add("config.json", b"{}")
             gc.collect()
             with libprefix.Pool(threads=2) as pool:
                 engine = libprefix.Engine(source, pool=pool, isa="scalar", dtype="f32", cache_bytes="16M")
+            with self.assertRaises(BufferError):
+                mapped.close()
+        mapped.close()  # nothing holds it
         with engine:
             self.assertEqual(engine.run([libprefix.Logits(PROMPT, [3, 4])])[0].values.tolist(), want)
             self.assertEqual((engine.info["pool"], engine.info["threads"]), (True, 2))
@@ -186,6 +192,8 @@ class Library(WithModel):
         self.assertEqual([t.tolist() for t in tokenizer.encode_batch(["ab", "", "c"])],
                          [tokenizer.encode("ab"), [], tokenizer.encode("c")])
         self.assertEqual(tokenizer.encode_batch([]), [])
+        with self.assertRaisesRegex(TypeError, "contents is one str"):
+            tokenizer.encode_batch("ab")
         messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "yes"}]
         self.assertEqual(tokenizer.chat_tokens(messages), tokenizer.encode(tokenizer.chat(messages)))
         tokens, turns = tokenizer.chat_turns(messages)

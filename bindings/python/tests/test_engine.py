@@ -1,7 +1,9 @@
 """Engines and requests of token ids: the bits of golden.json, errors, progress, closing."""
 
+import copy
 import json
 import os
+import pickle
 import signal
 import struct
 import subprocess
@@ -106,6 +108,43 @@ class Engines(WithModel):
             libprefix.Engine(self.path, rows=10**30)
         with self.assertRaises(FileNotFoundError):
             libprefix.Engine(b"/no/such/model")
+
+    def test_names_and_paths_are_refused_as_texts_are(self):
+        def run(name):
+            self.engine.run([libprefix.Warm([1], {"namespace": name})])
+
+        named = [self.engine.namespace, lambda name: self.engine.namespace_of("salt", name), self.engine.adapter_namespace]
+        for use in (*named, libprefix.recipe, lambda name: libprefix.Task(self.engine, libprefix.Tokenizer(self.path), name)):
+            with self.assertRaisesRegex(TypeError, "is a bytes, not a str"):
+                use(b"name")
+        for use in (*named, run):
+            with self.assertRaisesRegex(libprefix.InvalidArgumentError, "not UTF-8"):
+                use("\ud800")
+        for use in (libprefix.Engine, libprefix.model_info, libprefix.estimate, self.engine.load_snapshot,
+                    self.engine.save_snapshot, lambda path: self.engine.load_adapter("a", path)):
+            for path in (b"/tmp/\xff", os.fsdecode(b"/tmp/\xff")):
+                with self.assertRaisesRegex(libprefix.InvalidArgumentError, "path is not UTF-8: the byte at 5"):
+                    use(path)
+        self.assertEqual(libprefix.Tokenizer(os.fsencode(self.path)).encode("a"), [97])
+
+    def test_what_is_no_list_of_tokens_is_refused(self):
+        for wrong in ("12", None, 5, {1, 2}, iter([1])):
+            with self.assertRaisesRegex(TypeError, f"token ids are a {type(wrong).__name__}, not a list"):
+                self.engine.run([libprefix.Warm(wrong)])
+
+    def test_continuations_are_counted_as_they_come(self):
+        results = self.engine.run([libprefix.Continuations([1, 2], iter([[3], [4, 5]])), libprefix.Warm([1])])
+        self.assertEqual([len(result.values) for result in results], [1, 2, 0])
+
+    def test_handles_stay_in_their_process(self):
+        for handle in (self.engine, libprefix.Tokenizer(self.path)):
+            for take in (pickle.dumps, copy.copy, copy.deepcopy):
+                with self.assertRaisesRegex(TypeError, f"{type(handle).__name__} cannot be copied or pickled"):
+                    take(handle)
+        with self.assertRaises(FileNotFoundError) as raised:
+            libprefix.Engine("/no/such/model")
+        again = pickle.loads(pickle.dumps(raised.exception))
+        self.assertEqual((type(again), again.code, str(again)), (libprefix.NotFoundError, 300, str(raised.exception)))
 
     def test_options_may_be_those_of_numpy(self):
         import numpy
@@ -252,6 +291,12 @@ class Package(unittest.TestCase):
         self.assertRegex(libprefix.version(), r"^\d+\.\d+\.\d+$")
         self.assertTrue((Path(libprefix.__file__).parent / "py.typed").exists())
         self.assertEqual(core.PREFIX_OK, 0)
+        for kind in (libprefix.Engine, libprefix.Reranker):  # else a type checker knows nothing inside of a with block
+            self.assertEqual(kind.__enter__.__annotations__["return"], "Self")
+        for follow in (libprefix.LLM.astream, libprefix.Task.pieces_async, libprefix.Job.events_async):  # for contextlib.aclosing
+            self.assertRegex(follow.__annotations__["return"], r"^AsyncGenerator\[\w+, None\]$")
+        for follow in (libprefix.LLM.stream, libprefix.Task.pieces, libprefix.Job.events):
+            self.assertRegex(follow.__annotations__["return"], r"^Generator\[\w+, None, None\]$")
         for name in libprefix.__all__:
             self.assertTrue(getattr(libprefix, name).__doc__ or name == "Generate", name)
 

@@ -4,6 +4,8 @@ import asyncio
 import gc
 import os
 import resource
+import subprocess
+import sys
 import time
 import unittest
 import warnings
@@ -106,6 +108,61 @@ class Jobs(WithModel):
             return running
 
         self.assertIsInstance(asyncio.run(give_up()).result(499).error, libprefix.CancelledError)
+
+    def test_an_interruption_is_seen_where_nothing_is_left_to_cancel(self):
+        async def give_up(running, follow):
+            async def read():
+                async for _ in follow():
+                    pass
+
+            waiting = [asyncio.ensure_future(running.finished()), asyncio.ensure_future(read())]
+            await asyncio.sleep(0)
+            running.close()
+            for wait in waiting:
+                wait.cancel()
+            ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 600)
+            self.assertEqual([type(error) for error in ended], [asyncio.CancelledError] * 2)
+
+        def interrupted(running):
+            def close(*_):
+                running.close()
+                raise KeyboardInterrupt
+
+            return mock.patch(f"{type(running).__module__}.wait", close)
+
+        job = self.engine.submit(self.generations(500))
+        asyncio.run(give_up(job, job.events_async))
+        task = libprefix.LLM(self.engine).task("generate", **LONG)
+        task.add(["once"] * 500)
+        task.submit()
+        asyncio.run(give_up(task, task.pieces_async))
+        for running in (self.engine.submit(self.generations(1)), libprefix.LLM(self.engine).task("generate")):
+            with interrupted(running), self.assertRaises(KeyboardInterrupt):
+                running.wait()
+
+    def test_a_stream_that_a_forked_child_forgets_is_silent(self):
+        program = ("import gc, os, sys, libprefix\n"
+                   "llm = libprefix.LLM(sys.argv[1], isa='scalar')\n"
+                   "pieces = llm.stream('once', max_tokens=200, ignore_eos=True)\n"
+                   "next(pieces)\n"
+                   "child = os.fork()\n"
+                   "del pieces\n"
+                   "gc.collect()\n"
+                   "if child == 0:\n"
+                   "    os._exit(0)\n"
+                   "os.waitpid(child, 0)\n")
+        done = subprocess.run([sys.executable, "-W", "ignore", "-c", program, self.path], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_times_in_seconds(self):
+        job = self.engine.submit(self.generations(1))
+        for wait in (job.wait, self.engine.shutdown, lambda seconds: self.engine.cache().pin([1], seconds)):
+            with self.assertRaisesRegex(ValueError, "nan seconds"):
+                wait(float("nan"))
+        self.assertTrue(job.wait(float("inf")))
+        self.assertFalse(self.engine.submit(self.generations(500)).wait(-1))
+        with self.assertRaisesRegex(ValueError, "below 0"):
+            self.engine.cache().pin([1], -1e-9)  # which is not 0, for ever
 
     def test_a_job_that_is_closed_ends_and_one_that_is_detached_goes_on(self):
         def ended():

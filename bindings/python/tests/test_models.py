@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 import libprefix
-from support import MODELS, ROOT, WithModel, with_head
+from support import MODELS, ROOT, WithModel, byte_tokenizer, with_head
 
 
 class Models(WithModel):
@@ -38,7 +38,9 @@ class Models(WithModel):
         self.assertAlmostEqual(float((vectors[0] ** 2).sum()), 1, places=5)
         self.assertEqual(embedder.encode("two").tolist(), vectors[1].tolist())
         self.assertEqual(embedder.encode(["one"], dimensions=8).shape, (1, 8))
-        self.assertEqual(embedder.encode([]).shape[0], 0)
+        self.assertEqual(embedder.encode([]).shape, (0, vectors.shape[1]))
+        self.assertEqual(embedder.encode([], dimensions=8).shape, (0, 8))
+        self.assertEqual(asyncio.run(embedder.aencode([])).shape, (0, vectors.shape[1]))
 
     def test_classify(self):
         values = libprefix.Classifier(self.engine).classify(["one", "two"], ["good", "bad", "neither"])
@@ -185,6 +187,41 @@ class Models(WithModel):
         for pair in ("ab", ("q",), ("q", "a", "b")):
             with self.assertRaisesRegex(ValueError, "no pair of a query and a document"):
                 self.reranker.predict([pair])
+
+    def test_options_are_read_without_texts_too(self):
+        embedder, classifier = libprefix.Embedder(self.engine), libprefix.Classifier(self.engine)
+        for call in (self.reranker.rank, lambda _, texts, **how: self.reranker.predict(texts, **how), self.llm.answer,
+                     lambda _, texts, **how: self.llm.generate(texts, **how),
+                     lambda _, texts, **how: asyncio.run(self.llm.agenerate(texts, **how)),
+                     lambda _, texts, **how: embedder.encode(texts, **how),
+                     lambda _, texts, **how: classifier.classify(texts, ["a", "b"], **how)):
+            self.assertEqual(len(call("one", [])), 0)
+            with self.assertRaisesRegex(ValueError, "no_such"):
+                call("one", [], no_such=1)
+        self.assertEqual(classifier.classify([], ["a", "b"]).shape, (0, 2))
+        with self.assertRaisesRegex(TypeError, "labels is one str"):
+            classifier.classify([], "ab")
+
+    def test_what_is_scored_has_no_space_put_in_front(self):
+        tokenizer, config = byte_tokenizer(128)
+        tokenizer["normalizer"] = {"type": "Prepend", "prepend": " "}
+        own = libprefix.Tokenizer.from_json(json.dumps(tokenizer), json.dumps(config))
+        with libprefix.LLM(self.engine, tokenizer=own) as llm:
+            found = llm.score("one", [" two", "n"])
+        request = libprefix.Choices(list(b" one"), [list(b" two"), list(b"n")])
+        self.assertEqual(found.tolist(), self.engine.run([request])[0].values.tolist())
+        for flags, wanted in (({}, b"  x"), ({"continues": True}, b" x")):
+            self.assertEqual(own.encode(" x", **flags), list(wanted))
+            self.assertEqual(own.encode_offsets(" x", **flags)[0], list(wanted))
+            self.assertEqual(own.encode_batch([" x"], **flags)[0].tolist(), list(wanted))
+
+    def test_decoding_leaves_special_tokens_out_unless_told(self):
+        tokenizer, shown = self.llm.tokenizer, "a<|start|>b<|end|>"
+        tokens = tokenizer.encode(shown)
+        for flags, wanted in (({}, "ab"), ({"skip_special": True}, "ab"), ({"skip_special": False}, shown)):
+            self.assertEqual(tokenizer.decode(tokens, **flags), wanted)
+            stream = libprefix.Detokenizer(tokenizer, **flags)
+            self.assertEqual(stream.push(*tokens) + stream.flush(), wanted)
 
     def test_empty_lists_are_options_too(self):
         wanted = self.llm.generate("one", max_tokens=3)

@@ -24,6 +24,9 @@ class Ordering(unittest.TestCase):
             libprefix.order_texts([("a", "b"), ("a",)])
         with self.assertRaises(ValueError):
             libprefix.order_texts([])
+        for rows, shown in ((["ab", "cd"], "row 0 is one str"), ([["a", "b"], ["a", None]], "cell 1 of row 1 is a NoneType, not a str")):
+            with self.assertRaisesRegex(TypeError, shown):
+                libprefix.order_texts(rows)
 
     def test_cells_that_differ_stay_different(self):
         nan, large = float("nan"), 1 << 53

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, Iterable, Sequence
 
+from .._native import several
 from ..engine import Engine
-from ..models import Reranker, several
+from ..models import Reranker
 
 # What belongs to another way of computing, and changes no score here.
 _WITHOUT_EFFECT = {"batch_size", "show_progress_bar", "convert_to_numpy", "num_workers"}
