@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The commands and programs in the documents are right: docs_test.py BUILD_FOLDER.
 
-Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, every one that says "c", or "cpp" and
+Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, and where what it prints is shown behind
+it, that is what comes, but for times; every one that says "c", or "cpp" and
 is a whole program, is compiled and run, and so are the programs in the first comment of the headers. Those that say
 "python,run" are run beside the samples. Blocks in other languages are compared with the sources that the tests of the
 samples and bindings run.
@@ -26,6 +27,11 @@ OTHER_NAMES = {"prefix_flags", "prefix_pkgconfig", "prefix_static", "prefix_ctyp
                "prefix_system", "prefix_batch_add_"}
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md", ROOT / "text" / "README.md",
              ROOT / "include" / "README.md", ROOT / "cli" / "README.md"]
+# Those whose links are followed: with the pages of bindings, samples and tools, which other tests run.
+PAGES = sorted({*DOCUMENTS, *ROOT.glob("*.md"), *(page for pattern in ("*/README.md", "*/*/README.md") for page in ROOT.glob(pattern)
+                                                  if not page.relative_to(ROOT).parts[0].startswith("build"))})
+# A command with the block behind it, which is what the command prints.
+SHOWN = re.compile(r"^```sh\n((?:(?!```).*\n)*)```\n\n```(?:text)?\n((?:(?!```).*\n)*)```", re.M)
 
 
 def blocks(language):
@@ -36,6 +42,24 @@ def blocks(language):
         for match in re.finditer(r"^```(\S*)\n(.*?)^```", path.read_text(), re.M | re.S):
             if language in (match.group(1), match.group(1).split(",")[0]):
                 yield f"{path.relative_to(ROOT)}: {match.group(2).splitlines()[0]}", match.group(2)
+
+
+def without_fences(path):
+    return re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+
+
+def anchors(path):
+    """What a link to a heading of the page may name, as GitHub makes it of the heading."""
+    found = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", without_fences(path), re.M):
+        name = re.sub(r"[^\w -]", "", re.sub(r"\]\([^)]*\)", "", heading).lower()).replace(" ", "-")
+        found.add(next(one for one in (name, *(f"{name}-{i}" for i in range(1, 100))) if one not in found))
+    return found
+
+
+def untimed(text):
+    """Without the column of seconds at the end of a table."""
+    return re.sub(r" +\d+\.\d\d$", "", text, flags=re.M)
 
 
 def header_programs():
@@ -57,6 +81,8 @@ def bash(text, folder):
 
 
 class Documents(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         if not MODEL.exists():
             self.skipTest(f"{MODEL.name} was not fetched")
@@ -99,10 +125,18 @@ class Documents(unittest.TestCase):
         self.assertGreaterEqual(len(found), 2)
         folder = tempfile.TemporaryDirectory()  # one for all: a command may read what an earlier one has written
         self.addCleanup(folder.cleanup)
+        machine = subprocess.run([BUILD / "bin" / "prefix", "info", "--machine"], capture_output=True, text=True)
+        compares = "avx2" in machine.stdout.split()  # the level whose bits the documents show
+        shown = dict(pair for path in DOCUMENTS if compares and path.exists() for pair in SHOWN.findall(path.read_text()))
         for where, text in found:
             with self.subTest(where):
-                done = bash(text, folder.name)
+                wanted = shown.pop(text, None)
+                level = "prefix run --option isa=avx2 --model" if wanted else "prefix run --model"
+                done = bash(text.replace("prefix run --model", level), folder.name)
                 self.assertEqual(done.returncode, 0, f"{where}\n{done.stdout}{done.stderr}")
+                if wanted:
+                    self.assertEqual(untimed(done.stdout), untimed(wanted), where)
+        self.assertFalse(shown)
 
     def test_commands_leave_no_fixed_name_in_tmp(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -154,13 +188,16 @@ class Documents(unittest.TestCase):
             self.assertFalse(unknown, document)
 
     def test_links_lead_somewhere(self):
-        for path in DOCUMENTS:
-            if not path.exists():
+        for path in PAGES:
+            if not path.exists() or path.is_symlink():
                 continue
-            prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
-            for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
-                if not target.startswith("http"):
-                    self.assertTrue((path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}")
+            for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", without_fences(path)):
+                if target.startswith("http"):
+                    continue
+                page = path.parent / target if target else path
+                self.assertTrue(page.exists(), f"{path.relative_to(ROOT)} links to {target}")
+                if anchor and page.suffix == ".md":
+                    self.assertIn(anchor, anchors(page), f"{path.relative_to(ROOT)} links to {target}#{anchor}")
 
 
 if __name__ == "__main__":
