@@ -92,8 +92,8 @@ class EntryReader {
       bad(name, "data_offsets [", p.begin, ", ", p.end, "] are not inside the ", available_,
           " bytes of data");
     const int64_t bytes = p.end - p.begin;
-    if (p.tensor.type ==
-        TensorType::kUnread) {  // a value may take less than a byte, but not nothing
+    // A value of a type that is not read may take less than a byte, but not nothing.
+    if (p.tensor.type == TensorType::kUnread) {
       if (count > 8 * bytes)
         bad(name, "its shape has ", count, " values, its data_offsets give ", bytes, " bytes");
     } else if (bytes != count * block_bytes(p.tensor.type)) {

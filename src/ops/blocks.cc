@@ -1,9 +1,9 @@
 #include "ops/blocks.h"
 
-#include <bit>
 #include <cstring>
 
 #include "ops/dequant.h"
+#include "ops/weights.h"
 
 namespace prefix::ops {
 namespace {
@@ -146,16 +146,11 @@ int stored_code(const BlockLayout& layout, const std::byte* unit, int quad, int6
   return code;
 }
 
-float stored_half(const std::byte* at) {
+// bf16 or f16.
+float stored_float(const std::byte* at, bool bf16) {
   uint16_t bits;
   std::memcpy(&bits, at, sizeof bits);
-  return half_to_float(bits);
-}
-
-float stored_bf16(const std::byte* at) {
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+  return bf16 ? f32_from_bf16(bits) : half_to_float(bits);
 }
 
 }  // namespace
@@ -197,9 +192,8 @@ void read_block_row(BlockType type, const std::byte* panel, int64_t row, int64_t
   const BlockLayout& layout = layout_of(type);
   const int in_half = kGroupK / layout.halves;
   for (const std::byte* unit = panel; k > 0; k -= layout.k(), unit += layout.bytes()) {
-    const std::byte* const d_at = unit + layout.d_at() + 2 * row;
-    const float d = layout.bf16 ? stored_bf16(d_at) : stored_half(d_at);
-    const float m = layout.minima ? stored_half(unit + layout.m_at() + 2 * row) : 0;
+    const float d = stored_float(unit + layout.d_at() + 2 * row, layout.bf16);
+    const float m = layout.minima ? stored_float(unit + layout.m_at() + 2 * row, false) : 0;
     for (int i = 0; i < layout.k(); ++i) {
       float of_code = d, added = m;
       if (layout.nested) {
