@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/failure.h"
+#include "base/log.h"
 #include "base/signals.h"
 
 namespace prefix {
@@ -118,8 +119,14 @@ EngineState EngineLoad::state() {
 
 void EngineLoad::stop() noexcept {
   gate_->close();
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   closed_ = true;
+  // The thread of the load has a reference to this object, maybe for a while after it has said that
+  // the engine is there: the engine must not live as long. Inside a callback of the log nothing may
+  // be waited for; the engine goes with its last reference there.
+  const std::shared_ptr<Engine> engine = inside_log_callback() ? nullptr : engine_;
+  lock.unlock();
+  if (engine) engine->shutdown(0);
 }
 
 void EngineLoad::shutdown(int64_t timeout_ms) {

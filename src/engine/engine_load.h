@@ -51,8 +51,8 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   void notify(std::shared_ptr<CompletionQueue> queue, int64_t tag);
   EngineState state();
   // Ends the load before the next piece of weights, without waiting for that, and before the next
-  // read of what is fed: memory of the caller is not touched any more. An engine that is there
-  // goes with this object.
+  // read of what is fed: memory of the caller is not touched any more. An engine that is there is
+  // shut down; inside a callback of the log it goes with this object, later.
   void stop() noexcept;
   // Of an engine that is loading: ends the load and waits up to timeout_ms for that.
   void shutdown(int64_t timeout_ms);

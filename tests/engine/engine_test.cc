@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/resources.h"
 #include "base/threads.h"
+#include "engine/engine_load.h"
 #include "engine/memory_estimate.h"
 #include "support/manual_clock.h"
 #include "support/temp_folder.h"
@@ -429,6 +430,18 @@ TEST(Engine, ShutdownGivesUpTheStepThatRuns) {
   EXPECT_EQ(job->result(0).finish, Finish::kCancelled);
   EXPECT_EQ(engine->stats().steps, 0) << "all layers ran";
   EXPECT_EQ(engine->stats().requests_failed, 1);
+}
+
+// The thread that loaded the engine lets go of the load some time after it has said that the engine
+// is there.
+TEST(EngineLoad, StopShutsTheEngineDownWhoeverHoldsTheLoad) {
+  const auto load =
+      std::make_shared<EngineLoad>(tiny_checkpoint().path(), testing_support::make_options({}));
+  load->run();
+  const auto of_the_thread = load;
+  ASSERT_EQ(load->state(), EngineState::kReady);
+  load->stop();
+  EXPECT_EQ(of_the_thread->state(), EngineState::kClosed);
 }
 
 // Its own thread would wait for itself.
