@@ -1,7 +1,6 @@
 #include "model/quantised_blocks.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -45,20 +44,6 @@ bool all_stored(const Tensor& tensor, const Is& is) {
     if (!std::ranges::all_of(row, is)) return false;
   }
   return true;
-}
-
-// The lower bits of code(0) to code(31), as all blocks have them.
-template <typename CodeAt>
-void write_nibbles(const CodeAt& code, std::byte* out) {
-  constexpr int kHalf = ops::kGroupK / 2;
-  for (int i = 0; i < kHalf; ++i)
-    out[i] = static_cast<std::byte>((code(i) & 15) | (code(i + kHalf) & 15) << 4);
-}
-
-uint32_t e2m1_of(float number) {
-  constexpr std::array<uint8_t, 13> kPlaces = {0, 1, 2, 3, 4, 0, 5,
-                                               0, 6, 0, 0, 0, 7};  // of twice a number
-  return kPlaces[static_cast<size_t>(2 * std::fabs(number))] | (std::signbit(number) ? 8u : 0u);
 }
 
 // Whether codes less their zeros are those of the middle of the range. The unused bits of a word may hide
@@ -105,10 +90,6 @@ std::optional<TensorType> blocks_of(const QuantisedMatrix::Parts& parts,
 }
 
 void write_block(TensorType type, const float* codes, float zero, float scale, std::byte* out) {
-  if (type == TensorType::kMXFP4) {
-    *out++ = static_cast<std::byte>(std::bit_cast<uint32_t>(scale) >> 23);
-    return write_nibbles([&](int i) { return e2m1_of(codes[i]); }, out);
-  }
   const std::optional<uint16_t> d = exact_half(scale);
   PREFIX_CHECK(d);
   std::memcpy(out, &*d, sizeof *d);
@@ -127,7 +108,20 @@ void write_block(TensorType type, const float* codes, float zero, float scale, s
     std::memcpy(out, &high, sizeof high);
     out += sizeof high;
   }
-  write_nibbles(code, out);
+  // Lower bits of code i and of code i + 16 in a byte, as all blocks have them.
+  constexpr int kHalf = ops::kGroupK / 2;
+  for (int i = 0; i < kHalf; ++i)
+    out[i] = static_cast<std::byte>((code(i) & 15) | (code(i + kHalf) & 15) << 4);
+}
+
+void write_mxfp4(const std::byte* codes, float scale, std::byte* out) {
+  *out++ = static_cast<std::byte>(std::bit_cast<uint32_t>(scale) >> 23);
+  constexpr int kHalf = ops::kGroupK / 4;  // bytes of the file before code 16
+  const std::byte low{15}, high{0xf0};
+  for (int i = 0; i < kHalf; ++i) {
+    out[2 * i] = (codes[i] & low) | codes[i + kHalf] << 4;
+    out[2 * i + 1] = codes[i] >> 4 | (codes[i + kHalf] & high);
+  }
 }
 
 }  // namespace prefix

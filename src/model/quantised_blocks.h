@@ -25,8 +25,10 @@ namespace prefix {
 std::optional<TensorType> blocks_of(const QuantisedMatrix::Parts& parts,
                                     const std::vector<int32_t>& groups);
 
-// A block of such a type: 32 codes less their zero, and a scale that it has.
+// A block of whole numbers: 32 codes less their zero, and a scale that it has.
 void write_block(TensorType type, const float* codes, float zero, float scale, std::byte* out);
+// A block of MXFP4: 32 codes as the file has them, two to a byte in order, and their scale.
+void write_mxfp4(const std::byte* codes, float scale, std::byte* out);
 
 // The f16 that is x; none for most.
 std::optional<uint16_t> exact_half(float x);

@@ -81,11 +81,10 @@ std::vector<int32_t> QuantisedMatrix::read_groups() const {
   return groups;
 }
 
-QuantisedMatrix::Scales QuantisedMatrix::read_parts(int64_t row, float* codes) const {
+QuantisedMatrix::Scales QuantisedMatrix::read_scales(int64_t row) const {
   const auto count = static_cast<size_t>(parts_.scale_columns);
   Scales made{std::vector<float>(count), std::vector<float>(count)};
   auto& [scales, zeros] = made;
-  parts_.codes.read(*strips_, row, parts_.columns, codes);
   parts_.scales.read(*strips_, row, parts_.scale_columns, scales.data());
   for (size_t i = 0; i < count; ++i)
     if (!std::isfinite(scales[i]))
@@ -96,7 +95,8 @@ QuantisedMatrix::Scales QuantisedMatrix::read_parts(int64_t row, float* codes) c
 }
 
 void QuantisedMatrix::read_row(int64_t row, float* out) const {
-  const auto [scales, zeros] = read_parts(row, out);
+  const auto [scales, zeros] = read_scales(row);
+  parts_.codes.read(*strips_, row, parts_.columns, out);
   const std::vector<int32_t> groups = read_groups();
   const auto scale = [&, &scales = scales, &zeros = zeros](int64_t c, size_t g) {
     out[c] = parts_.zeros ? (out[c] - zeros[g]) * scales[g] : out[c] * scales[g];
@@ -121,12 +121,22 @@ std::optional<TensorType> QuantisedMatrix::blocks() const {
 void QuantisedMatrix::read_row_blocks(int64_t row, std::byte* out) const {
   const std::optional<TensorType> type = blocks();
   PREFIX_CHECK(type);
-  std::vector<float> codes(static_cast<size_t>(parts_.columns));
-  const auto [scales, zeros] = read_parts(row, codes.data());
-  for (int64_t c = 0; c < parts_.columns; c += ops::kGroupK, out += block_bytes(*type)) {
-    const auto g = static_cast<size_t>(parts_.scale_columns > 1 ? c / parts_.group : 0);
-    write_block(*type, codes.data() + c, zeros[g], scales[g], out);
+  const auto [scales, zeros] = read_scales(row);
+  const auto group = [&](int64_t c) {
+    return static_cast<size_t>(parts_.scale_columns > 1 ? c / parts_.group : 0);
+  };
+  const int64_t step = block_bytes(*type);
+  if (*type == TensorType::kMXFP4) {  // no code is looked at
+    std::vector<std::byte> codes(static_cast<size_t>(parts_.columns / 2));
+    read_blocks(parts_.codes.tensor, row, codes.data());
+    for (int64_t c = 0; c < parts_.columns; c += ops::kGroupK, out += step)
+      write_mxfp4(codes.data() + c / 2, scales[group(c)], out);
+    return;
   }
+  std::vector<float> codes(static_cast<size_t>(parts_.columns));
+  parts_.codes.read(*strips_, row, parts_.columns, codes.data());
+  for (int64_t c = 0; c < parts_.columns; c += ops::kGroupK, out += step)
+    write_block(*type, codes.data() + c, zeros[group(c)], scales[group(c)], out);
 }
 
 }  // namespace prefix

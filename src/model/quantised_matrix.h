@@ -69,8 +69,7 @@ class QuantisedMatrix final : public ComputedRows {
   struct Scales {
     std::vector<float> scales, zeros;
   };
-  // Of a row, whose codes it reads, too.
-  Scales read_parts(int64_t row, float* codes) const;
+  Scales read_scales(int64_t row) const;
   std::vector<int32_t> read_groups() const;
 
   Parts parts_;
