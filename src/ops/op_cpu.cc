@@ -13,6 +13,7 @@
 #include "ops/cpu/pack.h"
 #include "ops/cpu/quantise.h"
 #include "ops/cpu/step.h"
+#include "ops/round_up.h"
 
 namespace prefix::ops {
 namespace {
@@ -21,8 +22,6 @@ namespace {
 // other. Where longer ones are better (GemmKernels::layer_rows) these still do for few rows: what such steps need
 // besides stays small.
 constexpr int64_t kLeastBlocks = 2, kLeastBlockRows = 48;
-
-int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 
 const KernelTable& table_of(Isa isa, const NumericTypes& types) {
   return same_bits(types) ? same_bits_table(isa) : kernel_table(isa);

@@ -10,6 +10,7 @@
 // A policy M has: A, B (element types), Vec, kLanes (columns per vector), kStep (k per step),
 // kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b). Where
 // loading B takes work, it may have kTall, 12 rows: 12 x 2 do half of that work, with more broadcasts.
+// With keep(to, b) what load_b gives goes to TileArgs::wide as well.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,13 @@
 
 namespace prefix::ops {
 namespace {
+
+// Of the first k of a vector of the 64 columns, in TileArgs::wide.
+template <class M>
+inline int64_t wide_place(const TileArgs& t, int vec) {
+  constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
+  return vec / kVecsPerPanel * t.kc * kPanelColumns + vec % kVecsPerPanel * M::kLanes;
+}
 
 // Rows [row, row + MR), vectors [vec, vec + NV) of the 64 columns.
 template <class M, int MR, int NV>
@@ -70,6 +78,8 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
           b[j] = M::load_b(j < kVecsPerPanel ? b_first + j * kVecElements
                                              : b_second + (j - kVecsPerPanel) * kVecElements,
                            phase);
+          if constexpr (requires { &M::keep; })
+            M::keep(t.wide + wide_place<M>(t, vec + j) + (k + phase) * kPanelColumns, b[j]);
         }
         PREFIX_UNROLL
         for (int i = 0; i < MR; ++i) {
@@ -162,7 +172,7 @@ struct F32ByBf16 {
   static constexpr int kStep = 2;
   static constexpr int kPhases = 2;
   static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
-  static constexpr int kTall = S::kLanes == 16 ? 12 : 0;
+  static constexpr int kTall = S::kLanes == 16 ? kWideningRows : 0;
   static Vec zero() { return S::zero(); }
   static Vec load_c(const float* p) { return S::load(p); }
   static void store_c(float* p, Vec v) { S::store(p, v); }
@@ -171,6 +181,11 @@ struct F32ByBf16 {
   }
   static Vec broadcast_a(const float* p, int phase) { return S::set1(p[phase]); }
   static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
+};
+
+template <class S>
+struct WideningF32ByBf16 : F32ByBf16<S> {
+  static void keep(float* to, typename S::F b) { S::store(to, b); }
 };
 
 // The sums of a row as f32: c as it is, or what WholeSums says.
@@ -333,6 +348,8 @@ GemmKernels f32_gemm_kernels() {
   g.act_is_bf16 = false;
   g.row_step = kBlockRows;
   g.tile_f32 = multiply_tile<F32ByF32<Tile>>;
+  if constexpr (F32ByBf16<Tile>::kTall > 0)
+    g.tile_widening = multiply_tile<WideningF32ByBf16<Tile>>;
   g.store = store_rows<S>;
   g.gated_bf16 = gated_rows<S, true>;
   g.gated_f32 = gated_rows<S, false>;

@@ -47,10 +47,16 @@ struct TileArgs {
   // and kPrefetchRows of this one. May be null; only speed depends on it.
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
+
+  // Of GemmKernels::tile_widening, with one chunk: what b0 holds as a panel of f32, then b1. 64-byte
+  // aligned.
+  float* wide = nullptr;
 };
 
 // Two register blocks, one for each panel.
 inline constexpr int64_t kPrefetchRows = 2 * kBlockRows;
+// That tile_widening is best called with: enough that what it stores goes on its way meanwhile.
+inline constexpr int64_t kWideningRows = 2 * kBlockRows;
 
 using TileFn = void (*)(const TileArgs& args);
 
@@ -131,6 +137,9 @@ struct GemmKernels {
   int64_t attention_rows = 48;
   // f32 weights, f32 A.
   TileFn tile_f32 = nullptr;
+  // As tile_bf16 with A in f32, and leaves the panels to tile_f32 for further rows (TileArgs::wide). Null where
+  // widening costs less than reading twice the bytes.
+  TileFn tile_widening = nullptr;
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
   // In place of kFinishRows; a multiple of it.

@@ -22,6 +22,7 @@
 #include "base/status.h"
 #include "ops/cpu/state_pages.h"
 #include "ops/cpu/step.h"
+#include "ops/round_up.h"
 
 namespace prefix::ops {
 namespace {
@@ -31,8 +32,6 @@ constexpr int64_t kTasksPerThread = 4;
 // Columns that the kernels pass at a time, at most.
 constexpr int64_t kUnitColumns = 32;
 constexpr int64_t kGateRows = 16;
-
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 // What a unit has: columns [first, first + size) of `heads` heads; of several heads all.
 struct Unit {
