@@ -47,10 +47,11 @@ Tokens tokens_of(const prefix_job* job) {
   return tokens;
 }
 
+// Seconds of work if it is let be, so that it is not done however late a thread looks.
 Batch endless_batch(prefix_engine* engine) {
   const Options options = make_options({{"max_tokens", "4000"}, {"ignore_eos", "true"}});
   Batch batch = make_batch(engine);
-  add_generate(batch, {1, 2, 3}, options);
+  for (int i = 0; i < 200; ++i) add_generate(batch, {1, 2, 3}, options);
   return batch;
 }
 
