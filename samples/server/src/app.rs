@@ -1,7 +1,7 @@
 //! What all requests share, and what one request has while it is answered.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -115,9 +115,9 @@ impl App {
 }
 
 impl Call {
-    /// Takes a request in and reads its body: the key first, then a place, and only then the bytes.
+    /// Reads a request and takes it in: the key first, then the bytes, and a place when all of them are there.
     pub async fn begin(app: &Shared, headers: &HeaderMap, body: Body) -> Result<(Call, Fields)> {
-        let (key, ticket) = match Call::admit(app, headers) {
+        let (key, deadline) = match Call::admit(app, headers) {
             Ok(admitted) => admitted,
             Err(failure) => {
                 body::pass_over(headers, body, app.config.body).await;
@@ -125,6 +125,7 @@ impl Call {
             }
         };
         let fields = body::read(headers, body, app.config.body).await?;
+        let ticket = app.gate.enter(deadline)?;
         let salt = fields.read::<Salted>()?.cache_salt;
         let tenants = &app.tenants;
         let tenant = tenants.namespace(&app.engine, key.as_deref(), salt.as_deref())?;
@@ -136,8 +137,8 @@ impl Call {
         Ok((call, fields))
     }
 
-    /// The key of a request, and a place for it.
-    fn admit(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Ticket)> {
+    /// The key of a request, and when its time is over; a refusal if it would be refused as a whole.
+    fn admit(app: &App, headers: &HeaderMap) -> Result<(Option<String>, Instant)> {
         let key = app.tenants.key(headers)?;
         let own = headers
             .get(DEADLINE_HEADER)
@@ -150,7 +151,8 @@ impl Call {
             .transpose()?
             .map(Duration::from_millis);
         let time = own.map_or(app.config.deadline, |own| own.min(app.config.deadline));
-        Ok((key, app.gate.enter(time)?))
+        app.gate.check()?;
+        Ok((key, Instant::now() + time))
     }
 
     /// Options with the namespace and the deadline of this request.

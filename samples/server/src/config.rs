@@ -35,7 +35,7 @@ cache events over ZeroMQ, for routers:
   --kv-events-kept N        batches that can be asked for again; default 10000
 
 limits:
-  --max-requests N          requests at a time, 429 beyond; default 256
+  --max-requests N          requests that came as a whole at a time, 429 beyond; default 256
   --max-connections N       connections at a time, others wait; default 1024
   --max-items N             texts of a request; default 1024
   --max-body BYTES          default 4194304

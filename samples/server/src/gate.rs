@@ -53,25 +53,34 @@ impl Gate {
         }
     }
 
-    /// Takes a request in, which then has this time.
-    pub fn enter(&self, time: Duration) -> Result<Ticket> {
+    /// Whether a request would be taken in now: one that would not be need not be read.
+    pub fn check(&self) -> Result<()> {
+        let is_room = *self.taken.borrow() < self.limit;
+        self.admit(is_room.then_some(()))
+    }
+
+    /// Takes a request in that came as a whole, so that who sends slowly has no place that others could use.
+    pub fn enter(&self, deadline: Instant) -> Result<Ticket> {
         let is_room = self.taken.send_if_modified(|taken| {
             let is_room = *taken < self.limit;
             *taken += u32::from(is_room);
             is_room
         });
-        let place = is_room.then(|| Place(self.taken.clone()));
         // In this order: whoever sees all places free after refuse() knows that nobody comes in any more.
+        let place = self.admit(is_room.then(|| Place(self.taken.clone())))?;
+        Ok(Ticket {
+            deadline,
+            _place: place,
+        })
+    }
+
+    fn admit<T>(&self, place: Option<T>) -> Result<T> {
         if self.is_refusing() {
             return Err(Failure::stopping());
         }
-        let place = place.ok_or_else(|| {
+        place.ok_or_else(|| {
             let message = format!("{} requests are being answered already", self.limit);
             Failure::new(Kind::Overloaded, message)
-        })?;
-        Ok(Ticket {
-            deadline: Instant::now() + time,
-            _place: place,
         })
     }
 
@@ -124,25 +133,29 @@ mod tests {
 
     use super::*;
 
-    const TIME: Duration = Duration::from_secs(1);
-
     #[test]
     fn beyond_the_limit_is_overload_and_a_dropped_ticket_is_a_free_place() {
         let gate = Gate::new(2);
-        let first = gate.enter(TIME).unwrap();
-        let _second = gate.enter(TIME).unwrap();
-        assert_eq!(gate.enter(TIME).unwrap_err().kind, Kind::Overloaded);
+        let first = gate.enter(Instant::now()).unwrap();
+        let _second = gate.enter(Instant::now()).unwrap();
+        for refused in [gate.enter(Instant::now()).map(drop), gate.check()] {
+            assert_eq!(refused.unwrap_err().kind, Kind::Overloaded);
+        }
         drop(first);
         assert_eq!(gate.in_flight(), 1);
-        assert!(gate.enter(TIME).is_ok());
+        gate.check().unwrap();
+        assert_eq!(gate.in_flight(), 1, "who asks takes no place");
+        assert!(gate.enter(Instant::now()).is_ok());
     }
 
     #[tokio::test]
     async fn who_is_in_when_it_refuses_may_stay() {
         let gate = Gate::new(2);
-        let ticket = gate.enter(TIME).unwrap();
+        let ticket = gate.enter(Instant::now()).unwrap();
         gate.refuse();
-        assert_eq!(gate.enter(TIME).unwrap_err().kind, Kind::Stopping);
+        for refused in [gate.enter(Instant::now()).map(drop), gate.check()] {
+            assert_eq!(refused.unwrap_err().kind, Kind::Stopping);
+        }
         let mut empty = std::pin::pin!(gate.empty());
         assert!((&mut empty).now_or_never().is_none());
         assert_eq!(gate.in_flight(), 1, "who waits is not counted");

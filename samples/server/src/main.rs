@@ -1,5 +1,6 @@
 //! The program: reads the command line, loads the model, serves until SIGTERM or SIGINT.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +12,14 @@ use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
-    let config = match Config::parse(std::env::args().skip(1)) {
+    let arguments: Result<Vec<String>, OsString> = std::env::args_os()
+        .skip(1)
+        .map(OsString::into_string)
+        .collect();
+    let config = arguments
+        .map_err(|given| format!("the argument {given:?} is not UTF-8"))
+        .and_then(|arguments| Config::parse(arguments.into_iter()));
+    let config = match config {
         Ok(Some(config)) => config,
         Ok(None) => {
             print!("{HELP}");

@@ -64,7 +64,7 @@ impl Metrics {
         single(
             "prefix_server_in_flight",
             "gauge",
-            "Requests that were taken and are not answered yet.",
+            "Requests that came as a whole and are not answered yet.",
             in_flight as u64,
         );
         single(

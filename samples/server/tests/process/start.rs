@@ -1,7 +1,9 @@
 //! What others see of the program before it can answer.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -58,6 +60,17 @@ fn a_port_that_is_taken_is_said() {
     let (status, said) = end(command(&[], &["--listen", &address]));
     assert!(
         status.code() == Some(1) && said.contains(&address),
+        "{status}: {said}"
+    );
+}
+
+#[test]
+fn an_argument_that_is_no_text_is_said() {
+    let mut program = command(&[], &["--name"]);
+    program.arg(OsStr::from_bytes(b"a\xff"));
+    let (status, said) = end(program);
+    assert!(
+        status.code() == Some(2) && said.contains(r#""a\xFF" is not UTF-8"#),
         "{status}: {said}"
     );
 }

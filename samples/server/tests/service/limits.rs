@@ -4,7 +4,7 @@ use prefix::text::Special;
 use prefix::Options;
 use serde_json::{json, Value};
 
-use crate::support::{open, start, start_with};
+use crate::support::{open, start, start_with, Call};
 
 const POSITIONS: usize = 64;
 
@@ -77,4 +77,31 @@ fn a_refusal_comes_when_the_body_was_sent() {
         let call = service.open("POST", "/v1/embeddings", &asks, &body[..2000]);
         assert_eq!(call.answer().code, code);
     }
+}
+
+/// A body that comes slowly keeps nobody out, and is answered when it is there.
+#[test]
+fn a_place_is_for_who_has_sent_all() {
+    let mut service = start(|config| config.max_requests = 1);
+    let body = json!({"input": "a"}).to_string();
+    let (first, rest) = body.split_at(3);
+    let begin = || {
+        let asks = [("expect", "100-continue")];
+        let mut call = service.begin("POST", "/v1/embeddings", &asks, body.len());
+        assert_eq!(call.head().0, 100, "it waits for the body");
+        call.send(first);
+        call
+    };
+    let mut slow: Vec<Call> = (0..4).map(|_| begin()).collect();
+    let answer = service.open("POST", "/v1/embeddings", &[], &body).answer();
+    assert_eq!(answer.code, 200, "{}", answer.body);
+    let mut finish = || {
+        let mut call = slow.pop().unwrap();
+        call.send(rest);
+        call.answer().code
+    };
+    assert_eq!(finish(), 200);
+    service.tell_to_stop();
+    while service.get("/health").code == 200 {}
+    assert_eq!(finish(), 503);
 }

@@ -592,6 +592,9 @@ fn too_much_is_refused_and_a_client_that_goes_is_cancelled() {
     let second = service.post("/v1/embeddings", &json!({"input": "a"}));
     assert_eq!(second.code, 429, "{}", second.body);
     assert!(second.headers.contains("retry-after: 1"));
+    let asks = [("expect", "100-continue")];
+    let third = service.begin("POST", "/v1/embeddings", &asks, 9);
+    assert_eq!(third.answer().code, 429, "it need not be sent");
     drop(first);
     wait_until_empty(&service);
     assert_eq!(service.metric("prefix_server_disconnects_total"), 1.0);

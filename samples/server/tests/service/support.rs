@@ -110,15 +110,22 @@ impl Service {
 
     /// Sends a request and reads nothing yet.
     pub fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Call {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+        let mut call = self.begin(method, path, headers, body.len());
+        call.send(body);
+        call
+    }
+
+    /// Sends the head of a request whose body has this length.
+    pub fn begin(&self, method: &str, path: &str, headers: &[(&str, &str)], body: usize) -> Call {
+        let stream = TcpStream::connect(self.address).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n");
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
         }
-        head += &format!("content-length: {}\r\n\r\n", body.len());
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
-        Call(BufReader::new(stream))
+        head += &format!("content-length: {body}\r\n\r\n");
+        let mut call = Call(BufReader::new(stream));
+        call.send(&head);
+        call
     }
 
     /// One number of /metrics.
@@ -153,6 +160,10 @@ pub struct Answer {
 }
 
 impl Call {
+    pub fn send(&mut self, text: &str) {
+        self.0.get_mut().write_all(text.as_bytes()).unwrap();
+    }
+
     /// Waits for the head of the answer: the code, and the headers in lower case.
     pub fn head(&mut self) -> (u16, String) {
         let mut lines = String::new();

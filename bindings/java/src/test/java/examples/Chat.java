@@ -11,6 +11,10 @@ import java.util.List;
 /** Prints an answer while it is written. */
 public final class Chat {
     public static void main(String[] arguments) {
+        Program.run(arguments, 1, "usage: Chat MODEL", Chat::run);
+    }
+
+    private static void run(String[] arguments) {
         Path model = Path.of(arguments[0]);
         Options options = Options.of("max_tokens", 40).set("stream", true);
         try (Engine engine = Engine.open(model);

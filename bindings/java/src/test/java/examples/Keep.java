@@ -10,7 +10,11 @@ import java.util.stream.IntStream;
 
 /** Computes a prompt before anybody asks, keeps it in memory, and saves it for a later process. */
 public final class Keep {
-    public static void main(String[] arguments) throws InterruptedException {
+    public static void main(String[] arguments) {
+        Program.run(arguments, 2, "usage: Keep MODEL FILE", Keep::run);
+    }
+
+    private static void run(String[] arguments) throws InterruptedException {
         int[] system = IntStream.range(1, 100).toArray();
         try (Engine engine = Engine.open(Path.of(arguments[0]));
                 Batch batch = engine.batch()) {

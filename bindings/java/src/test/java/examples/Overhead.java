@@ -24,11 +24,12 @@ public final class Overhead {
 
     private record Sample(long wall, long engine) {}
 
-    public static void main(String[] arguments) throws InterruptedException {
-        if (arguments.length != 1) {
-            System.err.println("usage: Overhead MODEL, a tiny one: its time should not hide that of the bindings");
-            System.exit(2);
-        }
+    public static void main(String[] arguments) {
+        String usage = "usage: Overhead MODEL, a tiny one: its time should not hide that of the bindings";
+        Program.run(arguments, 1, usage, Overhead::run);
+    }
+
+    private static void run(String[] arguments) throws InterruptedException {
         Options options = Options.of("threads", 1);
         try (Engine engine = Engine.open(Path.of(arguments[0]), options);
                 Batch empty = engine.batch();

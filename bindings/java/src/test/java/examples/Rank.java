@@ -9,7 +9,11 @@ import java.util.List;
 
 /** Sorts documents by a query. */
 public final class Rank {
-    public static void main(String[] arguments) throws InterruptedException {
+    public static void main(String[] arguments) {
+        Program.run(arguments, 1, "usage: Rank MODEL", Rank::run);
+    }
+
+    private static void run(String[] arguments) throws InterruptedException {
         Path model = Path.of(arguments[0]); // a .gguf file or a Hugging Face directory
         List<String> documents = List.of("Bread is baked from flour.", "Paris is the capital of France.");
         try (Engine engine = Engine.open(model);

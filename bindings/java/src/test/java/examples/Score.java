@@ -10,7 +10,11 @@ import java.util.Arrays;
 
 /** Scores continuations of one prompt, which is computed once. */
 public final class Score {
-    public static void main(String[] arguments) throws InterruptedException {
+    public static void main(String[] arguments) {
+        Program.run(arguments, 1, "usage: Score MODEL", Score::run);
+    }
+
+    private static void run(String[] arguments) throws InterruptedException {
         int[] question = {1, 5, 9, 12};
         int[][] answers = {{3, 4}, {7}, {8, 8, 2}};
         try (Engine engine = Engine.open(Path.of(arguments[0]));

@@ -5,13 +5,16 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import examples.Chat;
 import examples.Keep;
+import examples.Overhead;
 import examples.Rank;
 import examples.Score;
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -63,6 +66,38 @@ class ExamplesTest {
         assertTrue(lines.get(1).matches("\\d+ tokens in \\d+ bytes"), lines.toString());
     }
 
+    /** Who starts one wrongly reads what to do, and no stack. */
+    @Test
+    void whatIsWrongIsSaid() throws Exception {
+        for (Class<?> program : List.of(Rank.class, Chat.class, Score.class, Keep.class, Overhead.class)) {
+            String usage = said(program, 2);
+            assertTrue(usage.startsWith("usage: " + program.getSimpleName() + " MODEL"), usage);
+            String[] missing = program == Keep.class ? new String[] {"/no model", "file"} : new String[] {"/no model"};
+            String reason = said(program, 1, missing);
+            assertTrue(reason.contains("/no model"), reason);
+        }
+    }
+
+    /** The one line on standard error of a program that ends with this code. */
+    private static String said(Class<?> program, int code, String... arguments) throws Exception {
+        List<String> path = new ArrayList<>();
+        for (Class<?> type : List.of(Prefix.class, program)) {
+            path.add(Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toString());
+        }
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Dprefix.native.path=" + System.getProperty("prefix.native.path"),
+                "-cp", String.join(File.pathSeparator, path), program.getName()));
+        command.addAll(List.of(arguments));
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        List<String> lines = new String(process.getInputStream().readAllBytes()).lines().toList();
+        assertEquals(code, process.waitFor(), lines.toString());
+        // A newer JDK warns of native code.
+        List<String> said = lines.stream().filter(line -> !line.startsWith("WARNING:")).toList();
+        assertEquals(1, said.size(), said.toString());
+        return said.get(0);
+    }
+
     /** The README shows these programs as they are. */
     @Test
     void readme() throws Exception {
@@ -70,7 +105,7 @@ class ExamplesTest {
         for (String name : List.of("Rank", "Chat", "Score", "Keep")) {
             String source = Files.readString(
                     Support.ROOT.resolve("bindings/java/src/test/java/examples/" + name + ".java"));
-            String body = source.substring(source.indexOf("    public static void main"), source.indexOf("    private " + name));
+            String body = source.substring(source.indexOf("    private static void run"), source.indexOf("    private " + name));
             List<String> lines = body.stripTrailing().lines().skip(1).map(line -> line.replaceFirst("^ {8}", "")).toList();
             String shown = String.join("\n", lines.subList(0, lines.size() - 1));
             assertTrue(readme.contains(shown), name + ":\n" + shown);

@@ -3,6 +3,7 @@ package io.prefix.spark;
 import static org.apache.spark.sql.functions.array;
 import static org.apache.spark.sql.functions.col;
 import static org.apache.spark.sql.functions.expr;
+import static org.apache.spark.sql.functions.hex;
 import static org.apache.spark.sql.functions.length;
 import static org.apache.spark.sql.functions.lit;
 import static org.apache.spark.sql.functions.struct;
@@ -10,9 +11,7 @@ import static org.apache.spark.sql.functions.to_json;
 import static org.apache.spark.sql.functions.when;
 
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Set;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
@@ -63,21 +62,21 @@ public final class TableLayout {
                 .collectAsList();
         long[][] values = new long[rows.size()][];
         int[][] lengths = new int[rows.size()][];
-        Set<Object> keys = new HashSet<>();
         for (int i = 0; i < values.length; i++) {
             Row row = rows.get(i);
-            if (row.isNullAt(0) || !keys.add(row.get(0))) {
-                throw new IllegalArgumentException("column " + key + " is no key: "
-                        + (row.isNullAt(0) ? "a row has none" : row.get(0) + " is in two rows"));
+            if (row.isNullAt(0)) {
+                throw new IllegalArgumentException("column " + key + " is no key: a row has none");
             }
             values[i] = row.<Long>getList(1).stream().mapToLong(v -> v).toArray();
             lengths[i] = row.<Integer>getList(2).stream().mapToInt(v -> v).toArray();
         }
         Plan plan = Plan.of(values, lengths, parts);
-        return new TableLayout(prompts(cells, rows, plan, parts), plan);
+        Dataset<Row> placed = placed(cells, rows, plan);
+        refuseEqual(placed, key);
+        return new TableLayout(prompts(cells, placed, parts), plan);
     }
 
-    private static Dataset<Row> prompts(Dataset<Row> cells, List<Row> rows, Plan plan, int parts) {
+    private static Dataset<Row> placed(Dataset<Row> cells, List<Row> rows, Plan plan) {
         List<Row> places = new ArrayList<>(rows.size());
         for (int i = 0; i < rows.size(); i++) {
             places.add(RowFactory.create(rows.get(i).get(0), plan.part()[i], plan.place()[i], plan.columns()[i]));
@@ -88,7 +87,21 @@ public final class TableLayout {
                 .add("part", DataTypes.IntegerType)
                 .add("place", DataTypes.LongType)
                 .add("order", DataTypes.createArrayType(DataTypes.IntegerType));
-        Dataset<Row> placed = cells.sparkSession().createDataFrame(places, schema);
+        return cells.sparkSession().createDataFrame(places, schema);
+    }
+
+    /** Equal is what the join takes for it, such as bytes, -0.0 and 0.0, or letters of a collation: it would multiply rows. */
+    private static void refuseEqual(Dataset<Row> placed, String key) {
+        Column shown = placed.schema().apply("key").dataType().equals(DataTypes.BinaryType)
+                ? hex(col("key"))
+                : col("key").cast(DataTypes.StringType);
+        for (Row equal : placed.groupBy("key").count().where("count > 1").select(shown, col("count")).takeAsList(1)) {
+            throw new IllegalArgumentException(
+                    "column " + key + " is no key: " + equal.get(0) + " is in " + equal.get(1) + " rows");
+        }
+    }
+
+    private static Dataset<Row> prompts(Dataset<Row> cells, Dataset<Row> placed, int parts) {
         // A row that came into the table since it was planned is in no place; it is not to be lost.
         return cells.join(placed, cells.col("key").equalTo(placed.col("key")), "left")
                 .select(

@@ -109,7 +109,7 @@ class TableTest {
         assertThrows(IllegalArgumentException.class, () -> TableLayout.of(table, "id", List.of("v"), 0));
         var twice = assertThrows(
                 IllegalArgumentException.class, () -> TableLayout.of(table, "v", List.of("id"), 2));
-        assertTrue(twice.getMessage().contains("v is in two rows"), twice.getMessage());
+        assertTrue(twice.getMessage().contains("v is in 3 rows"), twice.getMessage());
         Dataset<Row> none = table.withColumn("w", functions.lit(null).cast("string"));
         assertThrows(IllegalArgumentException.class, () -> TableLayout.of(none, "w", List.of("id"), 2));
         assertThrows(IllegalArgumentException.class, () -> new TableTask("sing", "model"));
@@ -118,6 +118,25 @@ class TableTest {
         assertThrows(PrefixException.class, () -> task("embed").engineOption("dtype", "f33"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("no row"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("{row}{row}"));
+    }
+
+    /** By Spark's equality, by which rows are joined: other objects, other bits and other letters may be the same key. */
+    @Test
+    void keysThatAreEqualAreRefused() {
+        Dataset<Row> rows = spark.range(2).toDF("id");
+        for (String equal : List.of(
+                "cast('ab' as binary)", "array(cast('ab' as binary))", "if(id = 0, 0.0D, -0.0D)",
+                "if(id = 0, 'a', 'A') collate UTF8_LCASE")) {
+            Dataset<Row> table = rows.withColumn("key", functions.expr(equal));
+            var twice = assertThrows(
+                    IllegalArgumentException.class, () -> TableLayout.of(table, "key", List.of("id"), 2), equal);
+            assertTrue(twice.getMessage().endsWith(" is in 2 rows"), twice.getMessage());
+        }
+        Dataset<Row> bytes = rows.withColumn("key", functions.expr("cast(cast(id as string) as binary)"));
+        List<Row> prompts = TableLayout.of(bytes, "key", List.of("id"), 2).prompts().collectAsList();
+        assertEquals(
+                Map.of("0", "{\"id\":0}", "1", "{\"id\":1}"),
+                prompts.stream().collect(Collectors.toMap(row -> new String((byte[]) row.get(0)), row -> row.getString(1))));
     }
 
     @Test
