@@ -329,7 +329,7 @@ class Loader {
   }
 
   // All that is there now is used once more in the order of use, the last one last: as it was when
-  // it was saved.
+  // it was saved. What is in a file has no end, so a time to live that it has here ends.
   void touch() {
     for (size_t i = nodes_.size(); i-- > 0;) {
       const SnapshotNode& n = nodes_[i];
@@ -342,6 +342,7 @@ class Loader {
       if (there == 0) continue;
       const NodeId id = cache_.tree.node_at(match.node, n.start + there - 1);
       cache_.tree.lock(id);
+      cache_.tree.prolong(id, n.start + there, 0);
       cache_.tree.unlock(id, true);
       if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
           cache_.tree.has_state(id)) {

@@ -11,6 +11,15 @@
 #include "base/signals.h"
 
 namespace prefix {
+namespace {
+
+template <typename F>
+std::thread without_signals(F f) {
+  const SignalsBlocked blocked;
+  return std::thread(std::move(f));
+}
+
+}  // namespace
 
 EngineLoad::EngineLoad(ModelSource source, Options options)
     : source_(std::move(source)), options_(std::move(options)) {
@@ -18,12 +27,15 @@ EngineLoad::EngineLoad(ModelSource source, Options options)
   if (source_.files) source_.files = std::make_shared<FedFiles>(source_.files->behind(gate_));
 }
 
-void EngineLoad::start() {
-  const SignalsBlocked blocked;
-  std::thread([self = shared_from_this()] { self->run(); }).detach();
+void EngineLoad::run() {
+  without_signals([this] { load(); }).join();
 }
 
-void EngineLoad::run() noexcept {
+void EngineLoad::start() {
+  without_signals([self = shared_from_this()] { self->load(); }).detach();
+}
+
+void EngineLoad::load() noexcept {
   std::shared_ptr<Engine> engine;
   Code code = Code::kOk;
   std::string message;

@@ -35,9 +35,10 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   EngineLoad(const EngineLoad&) = delete;
   EngineLoad& operator=(const EngineLoad&) = delete;
 
-  // Once, one of them: loads in this thread, or in one of its own that keeps this object alive.
-  // Throws std::system_error when there is no thread.
-  void run() noexcept;
+  // Once, one of them: loads in a thread of its own, and waits for its end, or has it keep this object
+  // alive. Loading computes, for which threads of a host may have too little stack. Throws
+  // std::system_error when there is no thread.
+  void run();
   void start();
 
   // True: the load has ended, with an engine that is ready. False: it goes on after timeout_ms
@@ -58,13 +59,14 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   void shutdown(int64_t timeout_ms);
 
  private:
+  void load() noexcept;
   bool advance(double fraction);
   // With the lock held.
   [[noreturn]] void throw_failure() const;
 
   ModelSource source_;
   const std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();  // of what is fed
-  Options options_;                                                      // until run()
+  Options options_;                                                      // until load()
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closed_ = false;  // by stop() or shutdown()

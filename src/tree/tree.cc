@@ -68,7 +68,9 @@ void Tree::remove_namespace(int32_t name_space) {
   const auto found = namespaces_.find(name_space);
   if (found == namespaces_.end()) return;
   PREFIX_CHECK(name_space != 0 && found->second.roots == 0);
+  withdraw_offer(found->second);
   std::erase(limited_, &found->second);
+  std::erase(changed_, &found->second);
   namespaces_.erase(found);
 }
 
@@ -90,7 +92,9 @@ int64_t Tree::quota_left(int32_t name_space) const {
 
 void Tree::count_tokens(const Node& n, int32_t tokens) {
   tokens_ += tokens;
-  space_of(n).tokens += tokens;
+  Namespace& s = space_of(n);
+  s.tokens += tokens;
+  offer_changes(s);
 }
 
 NodeId Tree::child(NodeId parent, int32_t token) const {
@@ -208,6 +212,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   lower.previous = id;
   up.first_child = id;
   children_.add(upper, second_token, id);
+  offer_changes(space_of(lower));
   children_changed(id);  // its state, if it has one, frees a shorter run
   return upper;
 }
@@ -234,7 +239,8 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow)
 
 bool Tree::lends_page(NodeId id) const {
   const Node& n = nodes_[id];
-  if (window_ > 0 || whole_ || n.end() % kPageTokens == 0) return false;
+  if (whole_ || n.end() % kPageTokens == 0) return false;
+  if (pages_.hollow(n.last_page) || pages_.slides(n.last_page)) return false;
   int32_t users = 1;  // with those above it in the same page
   for (const Node* up = &n; up->first_page == n.last_page; ++users) {
     up = &nodes_[up->parent];
@@ -265,6 +271,7 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, bool hollow)
 void Tree::cut(NodeId id, int32_t length) {
   Node& n = nodes_[id];
   PREFIX_CHECK(n.subtree_locks == 0);
+  ++changes_;
   forget_state(id);
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
@@ -280,6 +287,7 @@ void Tree::cut(NodeId id, int32_t length) {
 
 // Frees a leaf; its parent may become evictable.
 void Tree::remove(NodeId id) {
+  ++changes_;
   forget_state(id);
   if (nodes_[id].queued) dequeue(id);
   Node& n = nodes_[id];
@@ -355,6 +363,7 @@ void Tree::lock(NodeId id) {
 }
 
 void Tree::remove_lock(NodeId id) {
+  ++changes_;
   --nodes_[id].locks;
   for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) {
     Node& n = nodes_[up];
@@ -436,6 +445,7 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   const auto n = static_cast<int32_t>(tokens.size());
   PREFIX_CHECK(n > 0 && match.matched <= n);
   ++tick_;
+  ++changes_;
   lock(match.node);  // keeps the matched path while room is made
   try {
     std::vector<int32_t> to_own;
@@ -452,8 +462,8 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   }
   if (match.matched == n) {
     NodeId id = match.node;
-    if (match.offset < nodes_[id].length && ends_before(id, use.expires_ms)) {
-      id = split(id, match.offset);  // the rest is not used, and ends when it would have
+    if (match.offset < nodes_[id].length) {
+      id = split(id, match.offset);  // the rest is not used: it goes when it would have gone
       lock(id);
       let_go(match.node, true);
     }
@@ -502,12 +512,7 @@ NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const At
          numbers, " pages, above ", PagePool::kMaxPages);
   AttachOptions hollow = use;
   hollow.slides = true;
-  Match m = match(root, tokens);
-  if (m.matched == n && m.offset < nodes_[m.node].length) {
-    split(m.node, m.offset);
-    m = match(root, tokens);
-  }
-  const NodeId id = attach(m, tokens, hollow);
+  const NodeId id = attach(match(root, tokens), tokens, hollow);
   if (nodes_[id].computed < nodes_[id].length) set_computed(id, nodes_[id].length);
   if (!has_state(id)) {  // it may have been a part of longer texts, and has nothing of them
     Node& fresh = nodes_[id];
@@ -537,7 +542,8 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, const AttachOpt
   }
   NodeId to = child(at, token);
   const bool is_end = nodes_[at].first_child == kNoNode && at == from && !has_state(at);
-  if (is_end && !ends_after(at, use.expires_ms)) {
+  const bool outlasts = ends_after(at, use.expires_ms) || nodes_[at].priority > use.priority;
+  if (is_end && !outlasts) {
     const int32_t before = page_count(nodes_[at]);
     write_tokens(at, std::span(&token, 1), use.slides);
     ++held_tokens_;

@@ -168,8 +168,8 @@ class Tree {
   Match match(NodeId root, std::span<const int32_t> tokens) const;
 
   // --- sequences ---
-  // Extends the tree until `tokens` is a path in it, locks the node that holds its last token and
-  // returns it: a use of the path, and not of what an edge has behind it. New nodes get their pages
+  // Extends the tree until `tokens` is a path in it, locks the node that ends with its last token and
+  // returns it: a use of the path, and not of what an edge had behind it. New nodes get their pages
   // now; unlocked leaves are evicted to make room. Throws kCacheFull, changing nothing but
   // evictions, when the pages do not suffice even so.
   NodeId attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use);
@@ -184,8 +184,8 @@ class Tree {
   // For a sequence of `length` tokens that holds a lock on `from`, where its last token is: makes
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
   // existing edge or child is followed, a leaf that ends here grows unless it stays longer than the
-  // token is to, else a branch begins. Takes at most one page, from the caller's reservation:
-  // *pages_taken tells. With use.slides it takes none: a new page is hollow.
+  // token is to or has a higher priority, else a branch begins. Takes at most one page, from the
+  // caller's reservation: *pages_taken tells. With use.slides it takes none: a new page is hollow.
   NodeId advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
                  int32_t* pages_taken);
 
@@ -319,7 +319,7 @@ class Tree {
   int64_t expire(int64_t now_ms);
   // The leaf that goes next, kNoNode if none can. Of a namespace with a floor it is only its next
   // one, and only if the last page of that can go.
-  NodeId victim() const;
+  NodeId victim();
   // Evicts a leaf that is not held. Returns its tokens.
   int64_t evict(NodeId id, EvictReason why = EvictReason::kCapacity);
   // Frees at most `pages` pages of a leaf that is not held, the last ones first; the leaf goes
@@ -359,6 +359,8 @@ class Tree {
 
   // Of the clock of last_use and creation: one for each operation.
   int64_t tick() const { return tick_; }
+  // Rises when what did not fit may fit now.
+  int64_t changes() const { return changes_; }
   int64_t created(NodeId id) const { return state_.created[static_cast<size_t>(id)]; }
 
   // Throws kInternal when an invariant is broken (tests and debug builds).
@@ -382,6 +384,14 @@ class Tree {
     EvictionQueue::Key key{};     // while it is queued
     StateQueue::node_type place;  // in the queue; here while it is not there
   };
+  struct Namespace;
+  struct Offer {  // the next leaf of a namespace with limits, where it may go
+    EvictionQueue::Key key{};
+    int32_t name_space = 0;
+    Namespace* space = nullptr;
+    auto operator<=>(const Offer&) const = default;
+  };
+  using Offers = std::set<Offer>;
   struct Namespace {
     int32_t roots = 0;
     int64_t tokens = 0;
@@ -389,6 +399,9 @@ class Tree {
     int64_t floor = 0;
     int64_t quota = 0;
     std::unique_ptr<EvictionQueue> own;  // with limits; else the common queue
+    Offer offer;                         // while it makes one
+    Offers::node_type place;             // of it in offers_; here while it makes none
+    bool changed = false;                // since the offer was made
 
     int64_t held() const { return tokens + state_tokens; }
   };
@@ -426,8 +439,8 @@ class Tree {
   void let_go(NodeId id, bool keep);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
-  // The node ends in mid-page, and nothing below it uses the rest. Where pages slide or are hollow,
-  // each path has its own.
+  // The node ends in mid-page, and nothing below it uses the rest. A page that slides or is hollow is
+  // not lent: it comes and goes with the rows of one path.
   bool lends_page(NodeId id) const;
   // Pages from the root on in which a path that goes on from a match does not begin a new one.
   int32_t pages_below(const Match& match) const {
@@ -475,6 +488,13 @@ class Tree {
   }
   int32_t resumable_in(NodeId id, int32_t most) const;
   EvictionQueue& queue_of(const Node& n);
+  bool may_offer(const Namespace& s) const;
+  void withdraw_offer(Namespace& s);
+  void renew_offers();
+  // Its next leaf, or whether that may go, may be another one now.
+  void offer_changes(Namespace& s) noexcept {
+    if (s.own && !std::exchange(s.changed, true)) changed_.push_back(&s);
+  }
   void dequeue(NodeId id);
   bool update_queue(NodeId id) noexcept;
   void queue_or_evict(NodeId id, EvictReason why);
@@ -523,13 +543,16 @@ class Tree {
   int64_t state_evictions_ = 0;
   int32_t held_state_pages_ = 0;              // of pinned states, and those without a node:
   int32_t loose_state_pages_ = 0;             // taken, and not yet a node's
-  std::vector<Namespace*> limited_;           // those with a queue of their own
+  std::vector<Namespace*> limited_;           // those with a queue of their own,
+  std::vector<Namespace*> changed_;           // of them, with room for all: renew_offers() comes
+  Offers offers_;                             // of the others that make one
   std::unordered_map<NodeId, Life> expires_;  // of the nodes that do
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
   bool expired_queued_ = false;  // a queue may have something that is over
   Observer observer_;
   bool keep_created_;
   int64_t tick_ = 0;
+  int64_t changes_ = 0;
   int64_t tokens_ = 0;
   int64_t held_tokens_ = 0;
   int64_t evictions_ = 0;

@@ -64,6 +64,11 @@ void Tree::check() const {
   PREFIX_CHECK(tokens == tokens_ && held_tokens == held_tokens_);
   for (const auto& [number, space] : namespaces_)
     PREFIX_CHECK(of_namespace[number] == space.tokens);
+  for (const Namespace* s : limited_)
+    if (!s->changed) {
+      PREFIX_CHECK(s->place.empty() == may_offer(*s));
+      if (s->place.empty()) PREFIX_CHECK(s->offer.key == s->own->front_key());
+    }
   check_states(owners);
   int32_t used = 0, hollow = 0, sliding = 0;
   std::vector<bool> frames(owners.size());

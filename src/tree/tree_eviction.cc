@@ -18,7 +18,10 @@ EvictionQueue& Tree::queue_of(const Node& n) {
   return space.own ? *space.own : common_;
 }
 
-void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
+void Tree::dequeue(NodeId id) {
+  queue_of(nodes_[id]).erase(id);
+  offer_changes(space_of(nodes_[id]));
+}
 
 // The queue has the computed leaves that are not held and own no state, and nothing else. False: there
 // is no memory for another one.
@@ -27,6 +30,7 @@ bool Tree::update_queue(NodeId id) noexcept {
   const bool waits = may_go(n) && !has_state(id);
   if (waits == n.queued) return true;
   if (waits) {
+    offer_changes(space_of(n));
     expired_queued_ = expired_queued_ || n.expired;
     return queue_of(n).insert(id);
   }
@@ -43,16 +47,25 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   std::vector<NodeId> waiting = queued_leaves();
   std::erase_if(waiting, [&](NodeId id) { return &space_of(nodes_[id]) != &s; });
   std::unique_ptr<EvictionQueue> own;
+  Offers offer;
   if (floor > 0 || quota > 0) {
     own = std::make_unique<EvictionQueue>(nodes_, state_);
+    offer.insert(Offer{{}, name_space, &s});
     limited_.reserve(limited_.size() + 1);
+    changed_.reserve(limited_.capacity());
   }
   for (const NodeId id : waiting) dequeue(id);
+  withdraw_offer(s);
+  ++changes_;
   s.floor = floor;
   s.quota = quota;
   s.own = std::move(own);
+  s.place = s.own ? offer.extract(offer.begin()) : Offers::node_type();
+  s.changed = false;
   std::erase(limited_, &s);
+  std::erase(changed_, &s);
   if (s.own) limited_.push_back(&s);
+  offer_changes(s);
   for (const NodeId id : waiting) queue_or_evict(id, EvictReason::kCapacity);
   make_room_in(name_space, 0);  // what is in use stays
 }
@@ -75,13 +88,33 @@ void Tree::set_policy(Policy policy, double alpha) {
   for (const auto& [id, state] : states_) update_state(id);
 }
 
-NodeId Tree::victim() const {
-  const EvictionQueue* best = common_.empty() ? nullptr : &common_;
-  for (const Namespace* s : limited_) {
-    if (s->own->empty() || s->held() - tail_tokens(s->own->front(), 1) < s->floor) continue;
-    if (!best || s->own->front_key() < best->front_key()) best = s->own.get();
+bool Tree::may_offer(const Namespace& s) const {
+  return !s.own->empty() && s.held() - tail_tokens(s.own->front(), 1) >= s.floor;
+}
+
+void Tree::withdraw_offer(Namespace& s) {
+  if (s.own && !s.place) s.place = offers_.extract(s.offer);
+}
+
+// Takes no memory. Late, because in the middle of a change of the tree no leaf can be asked.
+void Tree::renew_offers() {
+  for (; !changed_.empty(); changed_.pop_back()) {
+    Namespace& s = *changed_.back();
+    s.changed = false;
+    withdraw_offer(s);
+    if (!may_offer(s)) continue;
+    s.offer = {s.own->front_key(), s.place.value().name_space, &s};
+    s.place.value() = s.offer;
+    offers_.insert(std::move(s.place));
   }
-  return best ? best->front() : kNoNode;
+}
+
+NodeId Tree::victim() {
+  renew_offers();
+  const bool own =
+      !offers_.empty() && (common_.empty() || offers_.begin()->key < common_.front_key());
+  if (own) return offers_.begin()->space->own->front();
+  return common_.empty() ? kNoNode : common_.front();
 }
 
 int64_t Tree::evict(NodeId id, EvictReason why) {

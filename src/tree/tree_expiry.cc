@@ -5,8 +5,8 @@
 //                            └── [ 8 ] until 400   goes at 400
 //
 // Every use has an end, or none, for what it reads and for what it adds: a node ends with the last
-// of them. So an edge is split where a use ends inside it that makes it end later, and what is added
-// behind a node that ends later begins a node of its own.
+// of them. So an edge is split where a use ends inside it, and what is added behind a node that ends
+// later begins a node of its own.
 #include <algorithm>
 #include <cstdint>
 #include <limits>

@@ -61,7 +61,9 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   state.pins = 1;
   for (const int32_t page : state.pages) pages_.unmark(page);  // it was another state's, perhaps
   loose_state_pages_ -= count;
-  space_of(n).state_tokens += int64_t{count} * kPageTokens;
+  Namespace& s = space_of(n);
+  s.state_tokens += int64_t{count} * kPageTokens;
+  offer_changes(s);
   update_state(id);
   update_queue(id);
   if (keep) keep_state(id);
@@ -87,7 +89,9 @@ std::vector<int32_t> Tree::take_state(NodeId id) {
   const auto count = static_cast<int32_t>(pages.size());
   if (state.pins == 0) held_state_pages_ += count;
   loose_state_pages_ += count;
-  space_of(nodes_[id]).state_tokens -= int64_t{count} * kPageTokens;
+  Namespace& s = space_of(nodes_[id]);
+  s.state_tokens -= int64_t{count} * kPageTokens;
+  offer_changes(s);
   states_.erase(id);
   update_queue(id);
   update_states_below(id);

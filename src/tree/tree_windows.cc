@@ -127,6 +127,7 @@ int32_t Tree::kept_pages(const Node& n) const {
 
 int32_t Tree::fill_sliding(NodeId id, int32_t from, int32_t end) {
   if (from >= end) return end;
+  offer_changes(space_of(nodes_[id]));
   std::vector<NodeId> path;  // deepest first
   for (id = node_at(id, end - 1); nodes_[id].end() > from; id = nodes_[id].parent)
     path.push_back(id);
@@ -183,6 +184,7 @@ std::vector<int32_t> Tree::pages_to_own(NodeId id, int32_t from, int32_t compute
 }
 
 void Tree::prune_behind(NodeId id, int32_t from, int32_t end) {
+  offer_changes(space_of(nodes_[id]));
   const NodeId top = node_at(id, from);
   const auto next_leaf = [&] {
     for (NodeId at = top;;) {

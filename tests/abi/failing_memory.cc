@@ -88,7 +88,7 @@ void every_allocation(const Case& c, int64_t stride) {
       SCOPED_TRACE(std::string(c.name) + ", allocation " + std::to_string(nth));
       Error error;
       prefix_status status = PREFIX_OK;
-      more = failing(how, nth, [&] { status = c.call(&error); });
+      more = failing(how, nth, [&] { status = c.call(&error); }, c.by_others);
       if (status != PREFIX_OK) {
         ++failures;
         ASSERT_EQ(status, PREFIX_ERR_OUT_OF_MEMORY)

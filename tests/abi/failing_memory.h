@@ -20,6 +20,7 @@ struct Case {
   const char* name;
   std::function<prefix_status(prefix_error*)> call;
   std::function<void(bool)> check;  // after each call: did it succeed?
+  bool by_others = false;           // threads of the library do the work of the call
 };
 
 // Lets each allocation of the call fail in turn. The answer is OUT_OF_MEMORY with a sentence, or OK

@@ -132,7 +132,8 @@ TEST(Memory, Loading) {
                     [&](bool ok) {
                       EXPECT_EQ(engine != nullptr, ok);
                       prefix_engine_release(std::exchange(engine, nullptr));
-                    }},
+                    },
+                    true},
                    quick() ? 97 : 3);
 }
 
@@ -159,7 +160,8 @@ TEST(Memory, RoundingWeights) {
                         EXPECT_EQ(values(made), wanted);
                       }
                       made = {};
-                    }},
+                    },
+                    true},
                    quick() ? 41 : 7);
 }
 

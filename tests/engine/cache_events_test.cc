@@ -194,7 +194,7 @@ TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
     }
     if (HasFatalFailure()) FAIL() << "operation " << i;
   }
-  EXPECT_GT(next, operations / block / 2);
+  EXPECT_GT(next, operations / block / 4);
   EXPECT_GT(seen, operations / block / 2);
   watched.leave(router, next);
 }

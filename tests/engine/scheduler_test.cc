@@ -153,6 +153,34 @@ TEST_F(LacksPages, RunsWhenWhatIsPinnedIsLetGoOf) {
   finish_all();
 }
 
+// What is cached in a namespace with a floor is out of reach for others: until the floor is lower, or
+// the owner drops it, or its time is up.
+TEST_F(LacksPages, RunsWhenAFloorIsLowerOrNothingIsLeftUnderIt) {
+  for (int how = 0; how < 3; ++how) {
+    SCOPED_TRACE(how);
+    open(8, 2048);
+    RequestSpec floored = logits_of(text(1, 96));
+    floored.name_space = 1;
+    floored.cache_ttl_ms = 1000;
+    submit({floored});
+    finish_all();
+    tree->set_limits(1, 96, 0);
+    const auto runs = run_long(2);
+    const auto waits = submit({logits_of(text(3, 64))});
+    step();
+    EXPECT_FALSE(tries());
+    EXPECT_FALSE(waits->next_event(0));
+    if (how == 0) tree->set_limits(1, 0, 0);
+    if (how == 1) tree->drop(scheduler->roots().root_of(1, 96, 0));
+    if (how == 2) clock.advance(1000ms);
+    step();
+    EXPECT_TRUE(waits->done());
+    EXPECT_FALSE(runs->done());
+    runs->cancel();
+    finish_all();
+  }
+}
+
 // A page may have a few tokens only.
 TEST_F(LacksPages, RunsWhenBriefTextsHaveEnded) {
   open(10, 2048);

@@ -384,6 +384,30 @@ TEST_F(Snapshots, WhatHasATimeToLiveIsLeftOut) {
   EXPECT_EQ(cached(*second, text(3)), 64);
 }
 
+// What is in a file has no time to live: it stays also where it was there already and had one. What
+// continues it keeps its own.
+TEST_F(Snapshots, WhatIsLoadedStays) {
+  const auto run = [&](Engine& engine, const std::vector<int32_t>& tokens, int64_t ttl_ms) {
+    RequestSpec spec = logits_of(tokens);
+    spec.cache_ttl_ms = ttl_ms;
+    run_all(engine, {spec});
+  };
+  constexpr int64_t kDay = 86400000;
+  const auto first = open_engine(100);
+  run(*first, text(1), 0);
+  run(*first, text(2), 0);
+  first->save_snapshot(path, {});
+  const auto second = open_engine(100);
+  std::vector<int32_t> longer = text(1);
+  longer.insert(longer.end(), 100, 7);
+  run(*second, longer, kDay);
+  run(*second, text(2), kDay);
+  EXPECT_EQ(second->save_snapshot(path + "2", {}).tokens, 0);
+  EXPECT_EQ(second->load_snapshot(path).tokens, 128);
+  EXPECT_EQ(second->save_snapshot(path + "2", {}).tokens, 128);
+  EXPECT_EQ(cached(*second, longer), 164);
+}
+
 TEST_F(Snapshots, AQuotaHasRoomForWhatRunsWhileOneIsLoaded) {
   const auto first = open_engine(100);
   const int32_t space = first->open_namespace("small");

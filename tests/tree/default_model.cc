@@ -127,7 +127,7 @@ SimulatorResult DefaultModel::insert(std::string_view name_space, std::span<cons
     spaces_.push_back({std::string(name_space), std::make_unique<Node>()});
     at.node = spaces_.back().root.get();
   }
-  if (added > 0 && at.offset < at.node->atoms.size()) at.node = split(at.node, at.offset);
+  if (at.offset < at.node->atoms.size()) at.node = split(at.node, at.offset);
   if (over > 0) {
     for (Node* n = at.node; n; n = n->parent) ++n->held;
     make_room(over, result.freed, freed);

@@ -55,6 +55,53 @@ struct Cache {
 
 // --- policies ------------------------------------------------------------------------------------
 
+// A request that read the first page of a long text kept all of it.
+TEST(TreePolicies, AUseInsideAnEdgeIsNoUseOfTheRest) {
+  for (const Policy policy : {Policy::kLru, Policy::kPriority, Policy::kLfu, Policy::kSlru}) {
+    SCOPED_TRACE(static_cast<int>(policy));
+    Cache cache(64, policy);
+    const NodeId text = cache.use(run_of(1, 128));
+    const NodeId other = cache.use(run_of(2, 40), {.priority = 1});
+    if (policy == Policy::kSlru || policy == Policy::kLfu) cache.use(run_of(2, 40));
+    const NodeId begin = cache.attach(run_of(1, 40), {.priority = 5});
+    EXPECT_EQ(cache.tree.node(begin).end(), 40);
+    EXPECT_EQ(cache.tree.node(begin).priority, 5);
+    EXPECT_EQ(cache.tree.node(begin).uses, 2u);
+    EXPECT_EQ(cache.tree.node(text).priority, 0);
+    EXPECT_EQ(cache.tree.node(text).uses, 1u);
+    EXPECT_EQ(cache.tree.held_tokens(), 40);
+    EXPECT_EQ(cache.pool.used(), 6) << "the page in which it ends is there once";
+    EXPECT_EQ(cache.tree.victim(), text);
+    cache.tree.unlock(begin, true);
+    cache.tree.check();
+    EXPECT_EQ(cache.tree.victim(), text);
+    cache.tree.evict(text);
+    EXPECT_EQ(cache.tree.victim(), other);
+    EXPECT_EQ(cache.matched(run_of(1, 128)), 40);
+  }
+}
+
+// A page is lent to the answer, so that it takes no more than one that grows.
+TEST(TreePolicies, AnAnswerHasThePriorityOfItsOwnRequest) {
+  Cache cache;
+  const NodeId prompt = cache.use(run_of(1, 40), {.priority = 5});
+  int32_t pages = 0;
+  NodeId at = cache.attach(run_of(1, 40));
+  EXPECT_EQ(at, prompt);
+  at = cache.tree.advance(at, 40, 7, {}, &pages);
+  EXPECT_NE(at, prompt);
+  EXPECT_EQ(pages, 0);
+  EXPECT_EQ(cache.tree.node(at).priority, 0);
+  EXPECT_EQ(cache.tree.advance(at, 41, 8, {}, &pages), at) << "now it grows";
+  cache.tree.unlock(at, true);
+  cache.tree.check();
+  // Of a request that ranks as high as its prompt, or higher: one node.
+  at = cache.attach(run_of(2, 40), {.priority = 5});
+  EXPECT_EQ(cache.tree.advance(at, 40, 7, {.priority = 5}, &pages), at);
+  cache.tree.unlock(at, false);
+  cache.tree.check();
+}
+
 // Four leaves, in this order of creation: A B C D. The table says what sets them apart.
 //            A  B  C  D
 //   used     2  3  2  1 times
@@ -322,9 +369,11 @@ TEST(TreeExpiry, AUseInsideAnEdgeLeavesTheRestItsEnd) {
     cache.tree.unlock(used, true);
     cache.tree.check();
     EXPECT_EQ(cache.tree.expire(200), until == 0 ? 0 : 40);
-    // An end that comes sooner changes nothing, so nothing is split for it.
-    const NodeId other = cache.use(run_of(2, 100), {.expires_ms = 900});
-    EXPECT_EQ(cache.use(run_of(2, 40), {.expires_ms = 800}), other);
+    // An end that comes sooner changes nothing.
+    cache.use(run_of(2, 100), {.expires_ms = 900});
+    cache.use(run_of(2, 40), {.expires_ms = 800});
+    EXPECT_EQ(cache.tree.expire(899), 0);
+    EXPECT_EQ(cache.tree.expire(900), 100);
   }
 }
 

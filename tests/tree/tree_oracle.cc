@@ -240,7 +240,7 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& u
     bind(edge, id);
     use_path(parent, use);
   } else {
-    if (n < edge->end() && ends_before(*edge, use.expires_ms)) {
+    if (n < edge->end()) {
       Edge* rest = edge;
       edge = split(rest, n);
       settle(rest, true);
@@ -284,7 +284,8 @@ void CheckedTree::advance(Sequence& s, char token) {
       s.edge->priority = std::max(s.edge->priority, s.use.priority);
     }
   } else if (from->end() == length && from->children == 0 &&
-             end_of(*from) <= end_of(s.use.expires_ms)) {  // a leaf grows
+             end_of(*from) <= end_of(s.use.expires_ms) &&
+             from->priority <= s.use.priority) {  // a leaf grows
     count(*from, -1);
     from->path = longer;
     count(*from, 1);

@@ -129,12 +129,17 @@ TEST_F(TreeTest, ALeafLendsTheRestOfItsPageToTheFirstBranch) {
   tree.check();
 }
 
-TEST_F(TreeTest, PrefixOfAnEdgeIsNotSplit) {
+TEST_F(TreeTest, APathThatEndsInsideAnEdgeHasANode) {
   const NodeId a = attach({1, 2, 3, 4});
-  EXPECT_EQ(attach({1, 2}), a);
-  EXPECT_EQ(tree.node_count(), 2u);
+  const NodeId begin = attach({1, 2});
+  EXPECT_EQ(tree.node(begin).length, 2);
+  EXPECT_EQ(tree.node(a).parent, begin);
+  EXPECT_EQ(attach({1, 2}), begin);
+  EXPECT_EQ(tree.node_count(), 3u) << "one for all that end there";
+  EXPECT_EQ(pool.used(), 1);
   tree.unlock(a, true);
-  tree.unlock(a, true);
+  tree.unlock(begin, true);
+  tree.unlock(begin, true);
   EXPECT_EQ(tree.node_count(), 1u) << "nothing was computed, so nothing stays";
   EXPECT_EQ(pool.used(), 0);
 }

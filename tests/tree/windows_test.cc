@@ -86,8 +86,28 @@ TEST_F(WindowsTest, WhatIsWholeBeforeTheGapIsFoundToo) {
   cached(count_from(0, 70));
   const NodeId node = slid(count_from(0, 300), 192);
   EXPECT_EQ(tree.resumable(node, 300), 300);
-  EXPECT_EQ(tree.resumable(node, 255), 64) << "from 70 on it has a page of its own";
-  EXPECT_EQ(tree.whole_until(node, 300), 64);
+  EXPECT_EQ(tree.resumable(node, 255), 96) << "70 to 95 are in the page of what was there";
+  EXPECT_EQ(tree.whole_until(node, 300), 96);
+  tree.check();
+}
+
+TEST_F(WindowsTest, TurnsOfAConversationShareAPage) {
+  for (int32_t turn = 1; turn <= 20; ++turn) cached(count_from(0, 9 * turn));
+  EXPECT_EQ(pool.used(), 6) << "180 tokens";
+  EXPECT_EQ(tree.match(root, count_from(0, 180)).computed, 180);
+  tree.check();
+  // What slides has its page alone, and the next one too.
+  const NodeId node =
+      tree.attach(tree.match(root, count_from(0, 230)), count_from(0, 230), {.slides = true});
+  EXPECT_EQ(tree.node(node).first_page, tree.node(tree.node(node).parent).last_page);
+  EXPECT_EQ(pool.hollow_pages(), 2);
+  pool.add_band(2);
+  tree.fill_sliding(node, 180, 230);
+  compute(node);
+  const Tokens longer = count_from(0, 240);
+  EXPECT_EQ(tree.pages_needed(tree.match(root, longer), 240), 1);
+  const NodeId next = tree.attach(tree.match(root, longer), longer, {});
+  EXPECT_NE(tree.node(next).first_page, tree.node(node).last_page);
   tree.check();
 }
 

@@ -54,7 +54,7 @@ void Scheduler::admit() {
           use.waits = true;
           break;
         case Admission::kLacksPages:
-          blocked_ = {state->id, waiting[i].index, tree_.tick()};
+          blocked_ = {state->id, waiting[i].index, tree_.changes()};
           return;
       }
     }
@@ -87,11 +87,11 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   return false;
 }
 
-// It did not fit, and no path of the tree was taken or let go of since: so it need not be tried.
+// It did not fit, and nothing has changed since that could let it: so it need not be tried.
 // States and bands hold pages beside.
 bool Scheduler::is_blocked(const JobState& state, size_t index) const {
   return blocked_.job == state.id && blocked_.index == index && !running_.empty() &&
-         !states_.on() && tree_.window() == 0 && tree_.tick() == blocked_.tick;
+         !states_.on() && tree_.window() == 0 && tree_.changes() == blocked_.changes;
 }
 
 // Where it does not fit now, those that run will make room when they end.
@@ -332,7 +332,8 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   if (request.slides) bands_.admit(s, s.length + growth, name_space);
   if (spec.task != Task::kGenerate) return;
   const int32_t pages = request.slides ? 0 : pages_to_grow(growth);
-  if (!tree_.make_room(pages, name_space))
+  // What no empty cache has room for must not cost what is there.
+  if (pages > 0 && !(fits_alone(request) && tree_.make_room(pages, name_space)))
     fail(Code::kCacheFull, "generating ", growth, " tokens needs ", pages, " more pages of ",
          kPageTokens, " tokens, but only ", std::max(0, pages_.available()), " of ",
          pages_.capacity(), " (cache_bytes) are free");

@@ -210,11 +210,11 @@ class Scheduler {
   std::shared_ptr<std::atomic<uint64_t>> cancels_ = std::make_shared<std::atomic<uint64_t>>(0);
   uint64_t cancels_seen_ = 0;
   int64_t next_deadline_ = INT64_MAX;  // of what is unfinished, at the earliest
-  // The request that pages were lacking for last, and when by the tree's clock.
+  // The request that pages were lacking for last, and how often the tree had changed by then.
   struct {
     int64_t job = 0;
     size_t index = 0;
-    int64_t tick = 0;
+    int64_t changes = 0;
   } blocked_;
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
