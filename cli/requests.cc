@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "json_in.h"
+#include "results.h"
 #include "text_task.h"
 
 namespace prefix_cli {
@@ -52,11 +53,11 @@ std::string json_shown(const OrderedJson& value) {
 
 int64_t read_int(std::string_view field, const OrderedJson& value, int64_t minimum,
                  int64_t maximum) {
-  // The reader of JSON keeps what 64 bits do not hold as a fraction.
-  const bool beyond = value.is_number_float() && std::fabs(value.get<double>()) >= 0x1p63;
-  if (!value.is_number_integer() && !beyond)
-    fail(field, " = ", json_shown(value), " is not a whole number",
-         value.is_number_float() ? ", written in digits alone" : "");
+  // Writers that know doubles only have 2.0 for 2; what 64 bits do not hold is read as a double.
+  const double number = value.is_number_float() ? value.get<double>() : 0;
+  const bool beyond = std::fabs(number) >= 0x1p63;
+  if (!value.is_number() || std::trunc(number) != number)
+    fail(field, " = ", json_shown(value), " is not a whole number");
   // An unsigned value above the signed range would wrap to a negative number.
   const bool too_large = value.is_number_unsigned() &&
                          value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
@@ -79,6 +80,13 @@ std::vector<int32_t> read_tokens(std::string_view field, const OrderedJson& valu
 std::string read_string(std::string_view field, const OrderedJson& value) {
   if (!value.is_string()) fail(field, " = ", json_shown(value), " is not a string");
   return value.get<std::string>();
+}
+
+std::string read_id(const OrderedJson& value) {
+  if (value.is_number_integer()) return value.dump();
+  if (!value.is_string())
+    fail("id = ", json_shown(value), " is neither a string nor a whole number in digits alone");
+  return quoted(value.get_ref<const std::string&>());
 }
 
 std::string option_text(const OptionField& field, const OrderedJson& value) {
@@ -240,10 +248,10 @@ bool Request::needs_tokenizer() const {
          std::any_of(choices.begin(), choices.end(), [](const Piece& c) { return c.is_text; });
 }
 
-Request parse_request(const std::string& text, int64_t line, std::string id, bool& flush) {
+Request parse_request(const std::string& text, int64_t line, const std::string& id, bool& flush) {
   Request request;
   request.line = line;
-  request.id = std::move(id);
+  request.id = quoted(id);
   flush = false;
   try {
     const auto object = json_in<OrderedJson>(text, "the value");
@@ -254,7 +262,7 @@ Request parse_request(const std::string& text, int64_t line, std::string id, boo
       flush = true;
       return request;
     }
-    if (object.contains("id")) request.id = read_string("id", object["id"]);
+    if (object.contains("id")) request.id = read_id(object["id"]);
     read_object(object, request);
   } catch (const std::exception& e) {
     request.error = cat("line ", line, ": ", e.what());
@@ -273,7 +281,7 @@ RequestReader::Kind RequestReader::next(Request& request) {
   } catch (const Failure& e) {
     request = {};
     request.line = stream_.line();
-    request.id = default_id();
+    request.id = quoted(default_id());
     request.error = cat("line ", request.line, ": ", e.what());
     return Kind::kRequest;
   }

@@ -29,7 +29,7 @@ struct Piece {
 
 struct Request {
   int64_t line = 0;
-  std::string id;
+  std::string id;     // as it stands in JSON: a string in quotes, a number without
   std::string error;  // why it cannot be used; empty = it can
   Task task = Task::kGenerate;
   Piece prompt;          // tokens or text
@@ -65,6 +65,6 @@ class RequestReader {
 
 // The request of a text that begins in `line`; `id` is for one that names none. Sets flush for
 // {"flush": true}.
-Request parse_request(const std::string& text, int64_t line, std::string id, bool& flush);
+Request parse_request(const std::string& text, int64_t line, const std::string& id, bool& flush);
 
 }  // namespace prefix_cli

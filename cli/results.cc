@@ -84,7 +84,7 @@ std::string quoted(const std::string& text) {
 }
 
 std::string result_line(const Request& request, const Result& result) {
-  std::string line = cat("{\"id\":", quoted(request.id), ",\"status\":", quoted(result.status));
+  std::string line = cat("{\"id\":", request.id, ",\"status\":", quoted(result.status));
   if (result.ok())
     line += payload(request, result);
   else

@@ -49,7 +49,8 @@
  *     PREFIX_ERR_STRUCT_TOO_OLD; but a prefix_error that small is left as it is, and the call
  *     answers with its own status.
  *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
- *     one handle must not overlap.
+ *     one handle must not overlap. A call takes at most 64 KB of its thread's stack, and what the
+ *     driver of a GPU takes where devices are asked for: threads of the library compute.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
@@ -217,7 +218,8 @@ PREFIX_API prefix_status prefix_options_set_texts(prefix_options* options, const
                                                   size_t key_len, const char* const* texts,
                                                   const size_t* lengths, size_t n_texts,
                                                   prefix_error* err);
-/* Merges {"key": value, ...}; all or nothing. */
+/* Merges {"key": value, ...}; all or nothing. A key that occurs twice is INVALID_ARGUMENT. 2.0 and
+ * 2e0 are whole numbers. */
 PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const char* json,
                                                  size_t json_len, prefix_error* err);
 /* The value in force (the default when it was never set), as text. */
@@ -242,7 +244,7 @@ PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details*
  * So a step waits for at most one step of each other engine that is busy, and takes its own time
  * then: where answers must come soon, give all engines of a pool a smaller option rows. An engine
  * on a GPU computes meanwhile, and takes turns only for what it does on the host. Loading takes
- * turns matrix by matrix, and the thread that calls prefix_engine_create takes part in it.
+ * turns matrix by matrix, and the thread of the load takes part in it.
  *
  * Option cpus binds workers and schedulers, and never a thread of the host. On a machine with
  * several NUMA nodes make one pool for each, of its processors, and engines on it: what a thread
@@ -345,10 +347,11 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
  * Hugging Face directory (config.json, generation_config.json, model.safetensors or
  * model.safetensors.index.json with its shards; and what says how the model is used: modules.json
  * with the config.json of its folders, "1_Pooling/config.json", config_sentence_transformers.json,
- * sentence_bert_config.json, prefix_recipe.json), or one with a name ending with .gguf. Those of a
- * directory that option pack_to wrote have prefix_int8.safetensors for its weights. Files with
- * other names are not read. A model is the same however it was fed: results, snapshots and caches
- * on disk know no difference. Or the files of an adapter (prefix_adapter_load_source). */
+ * sentence_bert_config.json, tokenizer_config.json, prefix_recipe.json), or one with a name ending
+ * with .gguf. Those of a directory that option pack_to wrote have prefix_int8.safetensors for its
+ * weights. Files with other names are not read. A model is the same however it was fed: results,
+ * snapshots and caches on disk know no difference. Or the files of an adapter
+ * (prefix_adapter_load_source). */
 typedef struct prefix_source prefix_source;
 
 /* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
@@ -499,7 +502,8 @@ PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_le
 PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
                                                 const prefix_options* options, prefix_memory* out,
                                                 prefix_error* err);
-/* [any thread] Loads a model. As above, and UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
+/* [any thread] Loads a model, on a thread of the library, and waits for it. As above, and
+ * UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
                                               const prefix_options* options, prefix_engine** out,
                                               prefix_error* err);
@@ -545,10 +549,11 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
 /* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
  * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
  * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
- * have no effect, as a cache_disk that cannot be used. In "model", "attention" is "causal", or
- * "bidirectional" for a model that embeds and classifies only; "dense_layers" counts those behind
- * the pooling, "dense_width" is what they make of a vector of "hidden" values, 0 without any, and
- * "dense_of_tokens" is true where they are made for the vectors of single tokens;
+ * have no effect, as a cache_disk that cannot be used, and about code that comes with a model and
+ * is not run. In "model", "attention" is "causal", or "bidirectional" for a model that embeds and
+ * classifies only; "dense_layers" counts those behind the pooling, "dense_width" is what they make
+ * of a vector of "hidden" values, 0 without any, and "dense_of_tokens" is true where they are made
+ * for the vectors of single tokens;
  * "declared" is what the model's own files say of its use:
  * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
  *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
@@ -1034,9 +1039,10 @@ PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char*
                                               prefix_snapshot_info* out, prefix_error* err);
 /* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins
  * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
- * is left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
- * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
- * nothing is loaded then. What belongs to a namespace that is closed meanwhile is skipped. */
+ * is left out. What of it was there already has no time to live any more (cache_ttl_ms). out may be
+ * NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file, INCOMPATIBLE_SNAPSHOT for one of another
+ * model, number type, device or instruction-set level; nothing is loaded then. What belongs to a
+ * namespace that is closed meanwhile is skipped. */
 PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
                                               size_t path_len, prefix_snapshot_info* out,
                                               prefix_error* err);

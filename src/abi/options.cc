@@ -1,7 +1,6 @@
-#include <cmath>
-
 #include "abi/entry.h"
 #include "base/json_text.h"
+#include "engine/options_json.h"
 
 namespace {
 
@@ -20,9 +19,8 @@ std::shared_ptr<OptionsObject> object_of(const prefix_options* options) {
 
 // As a whole number stands in a text where it is one: 1e+06 would be none.
 std::string whole_or_shortest(double number) {
-  constexpr double kEnd = 9223372036854775808.0;  // what an int64_t is below
-  const bool whole = number > -kEnd && number < kEnd && std::trunc(number) == number;
-  return whole ? std::to_string(static_cast<int64_t>(number)) : prefix::abi::number_text(number);
+  const std::string whole = prefix::whole_text(number);
+  return whole.empty() ? prefix::abi::number_text(number) : whole;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "engine/request_check.h"
 #include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
+#include "model/dense_layers.h"
 #include "model/pack_writer.h"
 #include "model/weights.h"
 #include "ops/devices.h"
@@ -78,6 +79,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
       tiers_.get(), now_);
   watch_tree(progress);
   warn_of_idle_options();
+  warn_of_custom_class(options);
   warn_of_little_memory();
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);
@@ -168,6 +170,20 @@ void Engine::warn_of_little_memory() {
     if (e.code() == Code::kCacheFull)
       warnings_.push_back(cat("requests cannot generate: ", e.message()));
   }
+}
+
+// Code that comes with a model is not run, and it is often there to take the causality of a known
+// model away. One of which that is known here, and a user who has said it, need no word.
+void Engine::warn_of_custom_class(const Options& options) {
+  const Declared& declared = info_.declared;
+  if (declared.custom_class.empty() || model_->config().bidirectional || has_projector(declared) ||
+      options.get("attention") != "auto")
+    return;
+  warnings_.push_back(cat(
+      "config.json names class ", quote(declared.custom_class),
+      " of code that comes with the model (auto_map), which is not run: the model runs as ",
+      quote(declared.model_type), ", where no token sees those behind it; if it is to embed or ",
+      "classify and its tokens see each other, option attention=bidirectional says so"));
 }
 
 std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,

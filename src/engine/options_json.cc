@@ -1,6 +1,9 @@
 #include "engine/options_json.h"
 
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/json_text.h"
 #include "base/quote.h"
@@ -24,7 +27,15 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   bool boolean(bool value) override { return scalar(value ? "true" : "false"); }
   bool number_integer(int64_t value) override { return integer(std::to_string(value)); }
   bool number_unsigned(uint64_t value) override { return integer(std::to_string(value)); }
-  bool number_float(double, const std::string& text) override { return scalar(plain(text)); }
+  // 2.0 and 1e3 are whole. The parser's own value is read as the locale of the host says, and 0 for
+  // 1e-400.
+  bool number_float(double, const std::string& text) override {
+    const std::string number = plain(text);
+    double value = 0;
+    const auto read = std::from_chars(number.data(), number.data() + number.size(), value);
+    const std::string whole = read.ec == std::errc() ? whole_text(value) : "";
+    return whole.empty() ? scalar(number) : integer(whole);
+  }
   bool string(std::string& value) override {
     if (depth_ == 2) return text(value);
     scalar(value);
@@ -51,6 +62,8 @@ class SettingReader final : public nlohmann::json::json_sax_t {
     return --depth_, true;
   }
   bool key(std::string& name) override {
+    if (!keys_.insert(name).second)
+      fail(Code::kInvalidArgument, "option ", quote(name), " occurs twice");
     settings.push_back({.key = name, .value = {}});
     return true;
   }
@@ -106,6 +119,7 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   }
 
   int depth_ = 0;
+  std::set<std::string> keys_;
   JsonText texts_;
 };
 
@@ -122,6 +136,12 @@ std::vector<JsonSetting> parse_options_json(std::string_view text) {
   SettingReader reader;
   if (!parse_strictly(text, reader) && !reader.ended_early) SettingReader::not_an_object();
   return std::move(reader.settings);
+}
+
+std::string whole_text(double number) {
+  constexpr double kEnd = 9223372036854775808.0;  // what an int64_t is below
+  const bool whole = number > -kEnd && number < kEnd && std::trunc(number) == number;
+  return whole ? std::to_string(static_cast<int64_t>(number)) : "";
 }
 
 bool is_text_list(std::string_view text) {

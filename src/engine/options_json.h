@@ -17,8 +17,12 @@ struct JsonSetting {
 };
 
 // In the order of the text. Throws kInvalidArgument for anything but an object of scalars and lists
-// of whole numbers or of texts.
+// of whole numbers or of texts, and for a key that occurs twice.
 std::vector<JsonSetting> parse_options_json(std::string_view text);
+
+// In digits alone, as Options::set takes a whole number; empty for another number, and for one that
+// 64 bits do not hold.
+std::string whole_text(double number);
 
 // Whether the text is a JSON array of texts.
 bool is_text_list(std::string_view text);

@@ -4,8 +4,9 @@
 //   rotary    rope_theta, rope_scaling {type|rope_type}     rope_parameters {rope_type, rope_theta}
 //   type      torch_dtype                                   dtype
 //
-// Several engines broke on the change; both spellings are read, and where a file has both they must
-// not contradict each other.
+// Several engines broke on the change; both spellings are read. rope_scaling and rope_parameters must
+// not contradict each other; what stands inside them goes before a rope_theta or a
+// partial_rotary_factor beside them, as in transformers v5 (convert_rope_params_to_dict).
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -176,7 +177,7 @@ void read_llama3(const Json& json, const RopeParameters& rope, ModelConfig& c) {
          ") must be above low_freq_factor (", c.rope.low_freq_factor, ")");
 }
 
-// Into c.rope. What `rope` leaves out may stand beside it.
+// Into c.rope. What `rope` leaves out may stand beside it; what it has counts.
 void read_rope(const Json& json, const RopeParameters& rope, const char* theta_key, double theta,
                const ConfigTraits& traits, ModelConfig& c) {
   refuse_layer_types(rope);

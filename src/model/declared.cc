@@ -1,6 +1,7 @@
 #include "model/declared.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -30,6 +31,47 @@ std::string last_part(const std::string& text, char separator) {
   const size_t begin = text.find_last_of(separator, end);
   const size_t from = begin == std::string::npos ? 0 : begin + 1;
   return text.substr(from, end + 1 - from);
+}
+
+// "gptoss" of "gpt_oss" and of "GptOss".
+std::string letters_of(std::string_view name) {
+  std::string letters;
+  for (const char c : name)
+    if (c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return letters;
+}
+
+// By the way in which transformers names the classes of a model type: Qwen3VLTextModel,
+// GptOssForCausalLM.
+bool is_of_transformers(const std::string& name, const std::string& model_type) {
+  constexpr std::string_view kText = "text";
+  constexpr std::string_view kEnds[] = {"model",
+                                        "pretrainedmodel",
+                                        "forcausallm",
+                                        "forconditionalgeneration",
+                                        "forquestionanswering",
+                                        "forsequenceclassification",
+                                        "fortokenclassification"};
+  const std::string letters = letters_of(name), type = letters_of(model_type);
+  std::string_view rest = letters, begin = type;
+  if (begin.ends_with(kText)) begin.remove_suffix(kText.size());
+  if (!rest.starts_with(begin)) return false;
+  rest.remove_prefix(begin.size());
+  if (rest.starts_with(kText)) rest.remove_prefix(kText.size());
+  return std::ranges::find(kEnds, rest) != std::end(kEnds);
+}
+
+// Of auto_map, {"AutoConfig": "module.Class", "AutoModel": "module.Class", ...}. Files repeat
+// classes of transformers there from the time before it had them.
+std::string custom_class_of(const Json& config, const std::string& model_type) {
+  const auto map = config.find("auto_map");
+  if (map == config.end() || !map->is_object()) return "";
+  for (const auto& [key, value] : map->items()) {
+    if (!key.starts_with("AutoModel") || !value.is_string()) continue;
+    const std::string name = last_part(value.get<std::string>(), '.');
+    if (!is_of_transformers(name, model_type)) return name;
+  }
+  return "";
 }
 
 void require_object(const Json& json) {
@@ -103,18 +145,19 @@ std::string pooling_of(const Json& json) {
 }
 
 // Python calls no bound int(1e30).
-int32_t max_tokens_of(const Json& json) {
-  constexpr const char* kKey = "max_seq_length";
-  if (!json_has(json, kKey)) return 0;
-  const Json& value = json.at(kKey);
+int32_t max_tokens_of(const Json& json, const char* key) {
+  if (!json_has(json, key)) return 0;
+  const Json& value = json.at(key);
   if (value.is_number() && value.get<double>() > kMaxToken) return 0;
-  return static_cast<int32_t>(json_int_value(value, kKey, 1, kMaxToken));
+  return static_cast<int32_t>(json_int_value(value, key, 1, kMaxToken));
 }
 
+constexpr const char* kMaxTokens = "max_seq_length";
+
 // What Sentence Transformers does to a text before the model has it.
-void declare_transformer(const Json& json, Declared& declared) {
+void declare_texts(const Json& json, Declared& declared) {
   require_object(json);
-  declared.max_tokens = max_tokens_of(json);
+  declared.max_tokens = max_tokens_of(json, kMaxTokens);
   declared.lower_case = json_bool(json, "do_lower_case", false);
   constexpr const char* kTakes = "modality_config";
   if (!json_has(json, kTakes)) return;
@@ -125,14 +168,32 @@ void declare_transformer(const Json& json, Declared& declared) {
   for (const auto& [kind, how] : takes.items()) declared.modalities.push_back(kind);
 }
 
+// Sentence Transformers writes no max_seq_length from 5.4 on: where it is not said, the tokenizer's
+// length counts, within the context of the model.
+void declare_transformer(const InputFolder& folder, const std::string& place, Declared& declared) {
+  const std::string own = place + "sentence_bert_config.json";
+  const std::string tokenizer = place + "tokenizer_config.json";
+  bool says_length = false;
+  if (folder.has(own))
+    with_json(
+        *folder.open(own),
+        [&](const Json& json) {
+          declare_texts(json, declared);
+          says_length = json_has(json, kMaxTokens);
+        },
+        kSmallJson);
+  if (says_length || !folder.has(tokenizer)) return;
+  with_json(*folder.open(tokenizer), [&](const Json& json) {
+    require_object(json);
+    declared.max_tokens = max_tokens_of(json, "model_max_length");
+  });
+}
+
 void declare_module(const InputFolder& folder, const std::string& kind, const std::string& path,
                     Declared& declared) {
   if (kind == "Transformer") {  // in the folder of the model itself, unless it says another
-    const std::string file = (path.empty() ? "" : path + "/") + "sentence_bert_config.json";
-    if ((path.empty() || plain_file_name(path)) && folder.has(file))
-      with_json(
-          *folder.open(file), [&](const Json& json) { declare_transformer(json, declared); },
-          kSmallJson);
+    if (path.empty() || plain_file_name(path))
+      declare_transformer(folder, path.empty() ? "" : path + "/", declared);
     return;
   }
   const std::string file = path + "/config.json";
@@ -214,6 +275,7 @@ void declare_config(const Json& config, Declared& declared) {
     for (const Json& name : *list)
       if (name.is_string() && declared.architectures.size() < kMaxModules)
         declared.architectures.push_back(name.get<std::string>());
+  declared.custom_class = custom_class_of(config, declared.model_type);
   if (json_has(config, "id2label")) declared.labels = numbered(config.at("id2label"), "id2label");
   declared.problem_type = json_string(config, "problem_type", "");
 }

@@ -3,7 +3,7 @@
 //
 //   config.json                        architectures, model_type, _name_or_path, id2label ──┐
 //   modules.json ── 1_Pooling, 1_LogitScore ── config.json                                  │
-//                └─ sentence_bert_config.json                                               │
+//                └─ sentence_bert_config.json, tokenizer_config.json                        │
 //   config_sentence_transformers.json  prompts                                              ├─> Declared
 //   prefix_recipe.json                 as it is                                             │
 //   GGUF                               general.name, *.pooling_type, *.output_labels ───────┘
@@ -27,6 +27,9 @@ struct Declared {
   std::vector<std::string> names;  // of the model, from the most telling one
   std::vector<std::string> architectures;
   std::string model_type;
+  // A class of a model that auto_map takes from code beside the files; empty where it names none, or
+  // classes of transformers only.
+  std::string custom_class;
   // "last", "mean", "first", "rank" (a head reads the last token), or the file's own word for
   // another way; empty: it does not say.
   std::string pooling;

@@ -462,11 +462,40 @@ TEST(Options, MergeFromJson) {
         "{\"rows\": null}", "{\"rows\": {}}", "{\"rows\": 1.5}", "{\"stop_tokens\": [1, [2]]}",
         "{\"stop_tokens\": [\"1\"]}", "{\"ignore_eos\": [true]}", "1e999"})
     merge(wrong, PREFIX_ERR_INVALID_ARGUMENT);
+  merge(R"({"rows": 65, "top_k": 1, "rows": 66})", PREFIX_ERR_INVALID_ARGUMENT,
+        {"\"rows\" occurs twice"});
+  EXPECT_EQ(get(options, "rows"), "64");
   // As the same number in a text.
   merge(R"({"temperature": 1e999})", PREFIX_ERR_OUT_OF_RANGE, {"1e999", "[0, 1000]"});
   merge(R"({"rows": 1e999, "top_k": 1})", PREFIX_ERR_INVALID_ARGUMENT,
         {"rows", "1e999", "not a whole number"});
   merge(R"({"nonsense": 1e999})", PREFIX_ERR_UNKNOWN_OPTION, {"nonsense"});
+}
+
+// Many writers of JSON know doubles only.
+TEST(Options, WholeNumbersOfJsonMayHaveAPointOrAnExponent) {
+  const Options options = make_options({});
+  const auto merge = [&](const char* json, prefix_status wanted,
+                         std::initializer_list<std::string_view> parts = {}) {
+    SCOPED_TRACE(json);
+    expect(
+        wanted,
+        [&](prefix_error* e) { return prefix_options_set_json(options, json, PREFIX_NUL, e); },
+        parts);
+  };
+  merge(R"({"rows": 2.0, "top_k": 1e3, "max_tokens": 12.5E1, "priority": -3.0, "seed": 0.0e9,
+            "stop_tokens": [1, 2.0, 3e0], "temperature": 2.0, "normalize": 1.0})",
+        PREFIX_OK);
+  EXPECT_EQ(json_of(options), R"({"max_tokens":125,"normalize":true,"priority":-3,"rows":2,)"
+                              R"("seed":0,"stop_tokens":[1,2,3],"temperature":2,"top_k":1000})");
+  merge(R"({"rows": 2.5})", PREFIX_ERR_INVALID_ARGUMENT, {"rows", "2.5", "not a whole number"});
+  merge(R"({"rows": 1e-400})", PREFIX_ERR_INVALID_ARGUMENT, {"rows", "1e-400"});
+  merge(R"({"temperature": 1e-400})", PREFIX_ERR_OUT_OF_RANGE, {"1e-400"});
+  merge(R"({"rows": 1e18})", PREFIX_ERR_OUT_OF_RANGE, {"rows", "1000000000000000000"});
+  merge(R"({"rows": 1e19})", PREFIX_ERR_INVALID_ARGUMENT, {"rows", "1e19"});
+  merge(R"({"stop_tokens": [1, 2.5]})", PREFIX_ERR_INVALID_ARGUMENT,
+        {"stop_tokens", "whole numbers"});
+  merge(R"({"namespace": 2.0})", PREFIX_ERR_INVALID_ARGUMENT, {"namespace", "a text"});
 }
 
 // What its reader would pass over would be in what prefix_options_json writes.

@@ -54,6 +54,23 @@ class Run(unittest.TestCase):
         done = prefix("run", "--model", SHARED["model"], stdin=f"{request}\n\n{request}\n")
         self.assertEqual([json.loads(x)["id"] for x in done.stdout.splitlines()], ["1", "3"])
 
+    def test_a_number_as_id_stays_a_number(self):
+        ids = [7, "7", -1, 2**63, 0]
+        self.assertEqual([r["id"] for r in run([{"id": i, "tokens": [1], "task": "embed"} for i in ids])], ids)
+        for wrong in (1.5, 2.0, 1e30, None, True, [1]):
+            result, = run([{"id": wrong, "tokens": [1], "task": "embed"}], code=1)
+            self.assertEqual(result["id"], "1")
+            self.assertIn("is neither a string nor a whole number in digits alone", result["message"])
+
+    def test_whole_numbers_may_have_a_point_or_an_exponent(self):
+        plain = {"tokens": [1, 5, 9], "max_tokens": 3, "seed": 12, "temperature": 1, "ignore_eos": True}
+        same = '{"tokens": [1.0, 0.5e1, 9], "max_tokens": 3.0, "seed": 1.2e1, "temperature": 1e0, "ignore_eos": true}'
+        first, second = run([plain, same])
+        self.assertEqual(first["tokens"], second["tokens"])
+        self.assertEqual(len(first["tokens"]), 3)
+        results = run(['{"tokens": [1, 2, 3], "task": "logprobs", "from": 2e0}', {"tokens": [1, 2, 3], "task": "logprobs", "from": 2}])
+        self.assertEqual(results[0]["logprobs"], results[1]["logprobs"])
+
     def test_bits_do_not_depend_on_sharing_threads_order_or_batch(self):
         shared = tokens(70, 1)
         requests = [{"id": str(i), "tokens": shared + tokens(9, 2 + i), "task": "logprobs", "from": 60} for i in range(6)]
@@ -253,8 +270,8 @@ class Run(unittest.TestCase):
         for field in ({"tokens": [10**30]}, {"tokens": [1], "seed": 10**30}, {"tokens": [1], "task": "logprobs", "from": 10**30}):
             result, = run([{"tokens": [1], **field}], code=1)
             self.assertRegex(result["message"], r"= 1e\+30 is outside \[")
-        result, = run(['{"tokens": [1], "max_tokens": 1e3}'], code=1)
-        self.assertIn("1000.0 is not a whole number, written in digits alone", result["message"])
+        result, = run(['{"tokens": [1], "max_tokens": 2.5}'], code=1)
+        self.assertIn("max_tokens = 2.5 is not a whole number", result["message"])
         result, = run([{"tokens": [1], "max_tokens": 1 << 40}], code=1)
         self.assertIn("[1, 16777216]", result["message"])
         result, = run([{"tokens": [1], "task": "choices", "choices": [[1], [2, 131]]}], code=1)

@@ -28,7 +28,8 @@ class Usage(unittest.TestCase):
         self.check("dance", needles=["dance"])
         self.check("run", "--modl", "x", needles=["--modl", "did you mean --model"])
         self.check("run", "--model", needles=["--model", "PATH"])
-        self.check("run", "--model", "/nowhere", needles=["/nowhere"])
+        for command in (["run", "--model"], ["info"], ["tree", "--in", "/dev/null", "--model"]):  # the last one asks for texts
+            self.check(*command, "/nowhere", needles=['no model at "/nowhere"'])
         self.check("run", "--model", model, "--in", "/nowhere", needles=["/nowhere"])
         self.check("run", "--model", model, "--batch", "-1", needles=["-1", "[0,"])
         self.check("run", "--model", model, "--cache", "4Q", needles=["4Q"])

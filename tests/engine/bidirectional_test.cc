@@ -247,5 +247,29 @@ TEST(Bidirectional, OptionAttentionGoesBeforeTheFiles) {
                [&] { make_engine(checkpoint, {{"attention", "bidirectional"}}); });
 }
 
+// Code that comes with a model is not run, and it may be what makes tokens see each other.
+TEST(Bidirectional, AClassThatIsNotRunIsToldOf) {
+  const TinyCheckpoint checkpoint;
+  const std::string path = checkpoint.path() + "/config.json";
+  json config = json::parse(std::ifstream(path));
+  const auto warnings = [&](OptionList options, const json& changes) {
+    json changed = config;
+    changed.update(changes);
+    std::ofstream(path) << changed;
+    return json::parse(make_engine(checkpoint, options)->info_json()).at("warnings");
+  };
+  const json own = {{"auto_map", {{"AutoModel", "modeling.OwnModel"}}}};
+  EXPECT_EQ(warnings({}, json::object()).size(), 0u);
+  const json told = warnings({}, own);
+  ASSERT_EQ(told.size(), 1u);
+  for (const char* part : {"\"OwnModel\"", "not run", "attention=bidirectional"})
+    EXPECT_NE(told[0].get<std::string>().find(part), std::string::npos) << told << part;
+  EXPECT_EQ(warnings({{"attention", "causal"}}, own).size(), 0u);
+  EXPECT_EQ(warnings({{"attention", "bidirectional"}}, own).size(), 0u);
+  json said = own;
+  said["is_causal"] = false;
+  EXPECT_EQ(warnings({}, said).size(), 0u);
+}
+
 }  // namespace
 }  // namespace prefix

@@ -223,6 +223,18 @@ TEST(ConfigJsonRope, TakesBothSpellingsThatAgree) {
                      {"per layer type", "full_attention"});
 }
 
+// The priority of transformers v5.
+TEST(ConfigJsonRope, WhatIsInsideGoesBeforeWhatIsBesideIt) {
+  for (const char* object : {"rope_parameters", "rope_scaling"}) {
+    const Json inside = {{"rope_type", "default"}, {"rope_theta", 5e5}};
+    EXPECT_EQ(config_from_json(with({{"rope_theta", 2e4}, {object, inside}})).rope.theta, 5e5);
+  }
+  const Json half = {{"rope_theta", 1e4}, {"partial_rotary_factor", 0.5}};
+  EXPECT_EQ(config_from_json(of("phi3", {{"partial_rotary_factor", 1}, {"rope_parameters", half}}))
+                .rope.partial_rotary_factor,
+            0.5);
+}
+
 TEST(ConfigJsonRope, RefusesContradictions) {
   expect_bad(with({{"rope_scaling", kLlama3}, {"rope_parameters", {{"rope_type", "default"}}}}),
              {"rope_scaling", "rope_parameters", "differ", "rope_type is \"llama3\" in one",

@@ -98,16 +98,54 @@ TEST(DeclaredPooling, IsANameOrNamesOrFlags) {
   expect_error(Code::kFormat, {"pooling_mode", "3"}, [] { pooling_of({{"pooling_mode", 3}}); });
 }
 
-// sentence_bert_config.json in the folder of the module.
-Declared transformer(const std::string& text, const std::string& path = "") {
+// Files repeat classes of transformers from the time before it had them.
+TEST(DeclaredClass, IsOneThatTransformersDoesNotHave) {
+  const auto class_of = [](const char* type, const Json& map) {
+    Declared declared;
+    declare_config({{"model_type", type}, {"auto_map", map}}, declared);
+    return declared.custom_class;
+  };
+  const std::pair<const char*, const char*> kKnown[] = {
+      {"phi3", "modeling_phi3.Phi3ForCausalLM"},
+      {"gpt_oss", "GptOssForSequenceClassification"},
+      {"nemotron_h", "nvidia/name--modeling_nemotron_h.NemotronHForCausalLM"},
+      {"gemma3_text", "modeling.Gemma3TextModel"},
+      {"gemma3_text", "modeling.Gemma3ForCausalLM"},
+      {"gemma3", "modeling.Gemma3TextForSequenceClassification"},
+      {"qwen3_vl_text", "modeling.Qwen3VLTextModel"},
+      {"granitemoehybrid", "modeling.GraniteMoeHybridPreTrainedModel"}};
+  for (const auto& [type, name] : kKnown)
+    EXPECT_EQ(class_of(type, {{"AutoModel", name}}), "") << name;
+  const std::pair<const char*, const char*> kCustom[] = {{"qwen3", "Qwen3BidirectionalModel"},
+                                                         {"qwen3", "Qwen3ForEmbedding"},
+                                                         {"llama", "LlamaBiModel"},
+                                                         {"llama", "Model"},
+                                                         {"llama", "Qwen2Model"}};
+  for (const auto& [type, name] : kCustom)
+    EXPECT_EQ(class_of(type, {{"AutoModelForX", cat("a/b--modeling.", name)}}), name);
+  EXPECT_EQ(class_of("qwen3", {{"AutoModel", "m.Qwen3Model"}, {"AutoModelForCausalLM", "m.Own"}}),
+            "Own");
+  for (const Json& none :
+       {Json({{"AutoConfig", "m.OwnConfig"}, {"AutoTokenizer", {"m.A", nullptr}}}),
+        Json({{"AutoModel", nullptr}}), Json(nullptr), Json("m.Own")})
+    EXPECT_EQ(class_of("qwen3", none), "");
+}
+
+// sentence_bert_config.json and tokenizer_config.json in the folder of the module; null: not there.
+Declared transformer(const char* text, const std::string& path, const char* tokenizer) {
   const testing_support::TempFolder folder;
   if (!path.empty()) std::filesystem::create_directory(folder / path);
   folder.write("modules.json",
                Json{{{"type", "sentence_transformers.models.Transformer"}, {"path", path}}}.dump());
-  folder.write((path.empty() ? "" : path + "/") + "sentence_bert_config.json", text);
+  const std::string place = path.empty() ? "" : path + "/";
+  if (text) folder.write(place + "sentence_bert_config.json", text);
+  if (tokenizer) folder.write(place + "tokenizer_config.json", tokenizer);
   Declared declared;
   declare_folder(Directory(folder.path()), declared);
   return declared;
+}
+Declared transformer(const std::string& text, const std::string& path = "") {
+  return transformer(text.c_str(), path, nullptr);
 }
 
 TEST(DeclaredTransformer, IsWhatSentenceTransformersDoesToATextFirst) {
@@ -132,9 +170,36 @@ TEST(DeclaredTransformer, IsWhatSentenceTransformersDoesToATextFirst) {
   expect_error(Code::kFormat, {"sentence_bert_config.json", "object"}, [] { transformer("[]"); });
 }
 
+// As sentence-transformers 5.4 writes it, and where it never wrote one.
+TEST(DeclaredTransformer, HasTheLengthOfItsTokenizerWhereItSaysNone) {
+  constexpr const char* k64 = R"({"model_max_length": 64, "added_tokens_decoder": {}})";
+  constexpr const char* kNone =
+      R"({"transformer_task": "feature-extraction", "do_lower_case": true})";
+  const auto length = [](const char* own, const char* tokenizer, const char* path = "") {
+    return transformer(own, path, tokenizer).max_tokens;
+  };
+  EXPECT_EQ(length(kNone, k64), 64);
+  EXPECT_EQ(length(nullptr, k64), 64);
+  EXPECT_EQ(length(nullptr, k64, "0_Transformer"), 64);
+  EXPECT_EQ(length(R"({"max_seq_length": null})", k64), 64);
+  EXPECT_TRUE(transformer(kNone, "", k64).lower_case);
+  EXPECT_EQ(length(R"({"max_seq_length": 512})", k64), 512);
+  EXPECT_EQ(length(R"({"max_seq_length": 1e30})", k64), 0) << "it says that there is none";
+  for (const char* none : {"{}", R"({"model_max_length": null})",
+                           R"({"model_max_length": 1000000000000000019884624838656})"})
+    EXPECT_EQ(length(kNone, none), 0);
+  for (const char* wrong : {"0", "-1", "2.5", "\"512\""}) {
+    const std::string tokenizer = cat(R"({"model_max_length": )", wrong, "}");
+    expect_error(Code::kFormat, {"tokenizer_config.json", "model_max_length", wrong},
+                 [&] { length(nullptr, tokenizer.c_str()); });
+    EXPECT_EQ(length(R"({"max_seq_length": 7})", tokenizer.c_str()), 7);
+  }
+}
+
 TEST(DeclaredTransformer, IsOfALibraryThatListsIt) {
   const testing_support::TempFolder folder;
   folder.write("sentence_bert_config.json", R"({"max_seq_length": 512})");
+  folder.write("tokenizer_config.json", R"({"model_max_length": 512})");
   Declared declared;
   declare_folder(Directory(folder.path()), declared);
   EXPECT_EQ(declared.max_tokens, 0);

@@ -192,7 +192,8 @@ TEST(Auto, AnEmbedderBringsItsPoolingAndPrompts) {
             vectors(mean, {"cluster: the garden in spring"}, {{"prompt", "document"}}));
 }
 
-// max_seq_length of sentence_bert_config.json, unless the caller says how long a prompt may be.
+// max_seq_length of sentence_bert_config.json, or else model_max_length of tokenizer_config.json,
+// unless the caller says how long a prompt may be.
 TEST(Auto, AnEmbedderCutsWhereItsFilesSay) {
   const TempFolder folder;
   auto files = embedder("pooling_mode_mean_tokens");
@@ -208,6 +209,11 @@ TEST(Auto, AnEmbedderCutsWhereItsFilesSay) {
   const auto all = vectors(whole, nullptr), three = vectors(whole, {{"max_prompt_tokens", 3}});
   ASSERT_NE(all, three);
   EXPECT_EQ(vectors(cut, nullptr), three);
+  files["sentence_bert_config.json"] = R"({"do_lower_case": false})";
+  files["tokenizer_config.json"] = R"({"model_max_length": 3})";
+  EXPECT_EQ(vectors(engine_at(directory(folder, "tokenizer", files)), nullptr), three);
+  files["tokenizer_config.json"] = R"({"model_max_length": 1000000})";
+  EXPECT_EQ(vectors(engine_at(directory(folder, "long", files)), nullptr), all);
   EXPECT_EQ(vectors(cut, {{"recipe", "last-token"}, {"pooling", "mean"}}), three);
   EXPECT_EQ(vectors(cut, {{"max_prompt_tokens", 2}}), vectors(whole, {{"max_prompt_tokens", 2}}));
   EXPECT_EQ(vectors(cut, {{"max_prompt_tokens", 1000}}), all);

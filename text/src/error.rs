@@ -3,6 +3,8 @@
 
 use crate::engine::prefix_h;
 use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
 
 macro_rules! codes {
     ($($name:ident = $status:ident,)*) => {
@@ -90,13 +92,12 @@ impl Error {
     }
 
     /// The system could not open or read `path`.
-    pub fn io(path: &std::path::Path, error: &std::io::Error) -> Self {
-        let code = if error.kind() == std::io::ErrorKind::NotFound {
-            Code::NotFound
-        } else {
-            Code::Io
+    pub fn io(path: &Path, error: &std::io::Error) -> Self {
+        let code = match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Code::NotFound,
+            _ => Code::Io,
         };
-        Self::new(code, format!("{}: {error}", quote(&path.to_string_lossy())))
+        Self::new(code, format!("{}: {error}", quote_path(path)))
     }
 
     /// The same error with the place where it happened in front.
@@ -118,10 +119,18 @@ impl std::error::Error for Error {}
 
 /// Text from a file or a caller, fit for a message: quoted, without control characters, and short.
 pub fn quote(text: &str) -> String {
-    const MOST: usize = 80;
+    quote_most(text, 80)
+}
+
+/// Paths come from the caller, who must be able to find the file: more of them is shown.
+pub fn quote_path(path: &Path) -> String {
+    quote_most(&path.to_string_lossy(), 1024)
+}
+
+fn quote_most(text: &str, most: usize) -> String {
     let mut out = String::from("\"");
     for (i, c) in text.chars().enumerate() {
-        if i == MOST {
+        if i == most {
             out.push_str("...");
             break;
         }

@@ -4,7 +4,7 @@ mod gguf;
 mod hf;
 mod split;
 
-use crate::error::{quote, Code, Error, Result};
+use crate::error::{quote_path, Code, Error, Result};
 use crate::pipeline::Tokenizer;
 use crate::roles::Roles;
 use std::collections::BTreeMap;
@@ -37,7 +37,13 @@ pub struct Source {
 }
 
 pub fn open(path: &Path) -> Result<Source> {
-    let about = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
+    // In the words of libprefix, whichever of the two is asked first.
+    let about = std::fs::metadata(path).map_err(|e| match Error::io(path, &e) {
+        e if e.code == Code::NotFound => {
+            Error::not_found(format!("no model at {}", quote_path(path)))
+        }
+        e => e,
+    })?;
     let source = if about.is_dir() {
         hf::load_directory(path)
     } else if is_gguf(path)? {
@@ -48,7 +54,7 @@ pub fn open(path: &Path) -> Result<Source> {
     source.map_err(|e| match e.code {
         // These name their path already.
         Code::Io | Code::NotFound if e.message.starts_with('"') => e,
-        _ => e.within(&quote(&path.to_string_lossy())),
+        _ => e.within(&quote_path(path)),
     })
 }
 
@@ -74,7 +80,7 @@ fn read_text(path: &Path, most: u64) -> Result<String> {
                 Code::OutOfMemory,
                 format!(
                     "there is no memory for {}, of which {} bytes are read",
-                    quote(&path.to_string_lossy()),
+                    quote_path(path),
                     bytes.len()
                 ),
             ));
@@ -92,11 +98,11 @@ fn read_text(path: &Path, most: u64) -> Result<String> {
     if bytes.len() as u64 > most {
         return Err(Error::format(format!(
             "{} is larger than {most} bytes",
-            quote(&path.to_string_lossy())
+            quote_path(path)
         )));
     }
     String::from_utf8(bytes)
-        .map_err(|_| Error::format(format!("{} is not UTF-8", quote(&path.to_string_lossy()))))
+        .map_err(|_| Error::format(format!("{} is not UTF-8", quote_path(path))))
 }
 
 /// The same, or None when there is no such file. A link that leads nowhere is there.
@@ -105,5 +111,25 @@ fn read_text_if_there(path: &Path, most: u64) -> Result<Option<String>> {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.code == Code::NotFound && path.symlink_metadata().is_err() => Ok(None),
         Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named_as_libprefix_names_it() {
+        let here = env!("CARGO_MANIFEST_DIR");
+        let deep = format!("{here}/{}", "x/".repeat(100));
+        for path in [
+            &format!("{here}/nowhere"),
+            &format!("{here}/Cargo.toml/x"),
+            &deep,
+        ] {
+            let error = open(Path::new(path)).err().unwrap();
+            assert_eq!(error.code, Code::NotFound);
+            assert_eq!(error.message, format!("no model at \"{path}\""));
+        }
     }
 }
