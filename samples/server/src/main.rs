@@ -4,10 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use prefix::log::{self, Level};
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
 use prefix_server::config::{Config, HELP};
 use prefix_server::{events, router, serve};
+use serde_json::Value;
 use tokio::signal::unix::{signal, SignalKind};
 use tokio::sync::oneshot;
 
@@ -66,6 +68,7 @@ async fn run(config: Config) -> Result<(), String> {
             return Ok(());
         }
     };
+    show_warnings(&app.engine).map_err(|why| text(&why))?;
     let ports = events::start(app.engine.clone(), &app.config.events).await;
     let ports = ports.map_err(|why| format!("cache events: {why}"))?;
     let listener = serve::listen(socket).map_err(of_port)?;
@@ -106,6 +109,23 @@ async fn load(config: Config) -> Result<Shared, String> {
     let loading = Engine::load(&config.model, Some(&options)).map_err(failed)?;
     let engine = loading.await.map_err(failed)?;
     App::new(engine, tokenizer, config).map_err(|why| why.message)
+}
+
+/// The library never prints: what it warns of goes to standard error, as what the program says itself.
+fn show_warnings(engine: &Engine) -> prefix::Result<()> {
+    let info: Value = serde_json::from_str(&engine.info_json()?).unwrap_or_default();
+    for warning in info["warnings"].as_array().into_iter().flatten() {
+        let text = warning.as_str().unwrap_or_default();
+        eprintln!("prefix-server: warning: {text}");
+    }
+    log::set_sink(|level, text| {
+        let kind = if level < Level::Error {
+            "warning"
+        } else {
+            "error"
+        };
+        eprintln!("prefix-server: {kind}: {text}");
+    })
 }
 
 /// In a thread of its own, which the end of the program does not wait for: files may be on a slow disk.

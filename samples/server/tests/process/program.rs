@@ -49,10 +49,12 @@ impl Program {
     }
 
     pub fn start_by(wrapper: &[&str], options: &[&str]) -> Program {
-        let mut child = command(wrapper, options)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut command = command(wrapper, options);
+        Program::of(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until it listens.
+    pub fn of(mut child: Child) -> Program {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();

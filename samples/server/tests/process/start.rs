@@ -2,12 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use crate::program::{command, end, ended, signal};
+use serde_json::json;
+
+use crate::client::post;
+use crate::program::{command, end, ended, signal, Program};
 
 /// The program with a pipe for a model, which it has begun to read and finds nothing in.
 fn start_with_pipe(command: &mut Command, pipe: &Path) -> (Child, File) {
@@ -73,4 +77,36 @@ fn an_argument_that_is_no_text_is_said() {
         status.code() == Some(2) && said.contains(r#""a\xFF" is not UTF-8"#),
         "{status}: {said}"
     );
+}
+
+/// Of an engine when it is there, and later.
+#[test]
+fn what_the_library_warns_of_is_said() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken-cache");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("tmp"); // in place of a folder
+    fs::write(&file, "").unwrap();
+    for (path, says) in [(&file, "cache_disk"), (&folder, "cannot open a file")] {
+        let option = format!("cache_disk={}", path.display());
+        let mut program = command(&[], &["--option", &option]);
+        let mut program = program.stderr(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(program.stderr.take().unwrap());
+        let program = Program::of(program);
+        let body = json!({"prompt": "a ".repeat(100), "max_tokens": 1});
+        assert_eq!(
+            post(program.address, "/v1/completions", &body)
+                .unwrap()
+                .code,
+            200
+        );
+        program.stop();
+        let lines: Vec<String> = said.lines().map(Result::unwrap).collect();
+        let begin = "prefix-server: warning: ";
+        assert!(
+            lines
+                .iter()
+                .any(|line| line.starts_with(begin) && line.contains(says)),
+            "{lines:?}"
+        );
+    }
 }
