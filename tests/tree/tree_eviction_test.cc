@@ -510,6 +510,17 @@ TEST(TreeLimits, AQuotaIsKeptByEvictingOnesOwn) {
   EXPECT_EQ(cache.tree.tokens_of(1), 220);
 }
 
+// What is cut off by a split is less than what would have gone.
+TEST(TreeLimits, ASplitLeafMayGoAboveAFloor) {
+  Cache cache;
+  cache.tree.set_limits(0, 40, 0);
+  const NodeId text = cache.use(run_of(1, 64));
+  EXPECT_EQ(cache.tree.victim(), kNoNode) << "32 tokens would be left";
+  cache.tree.end_at(text, 60);
+  EXPECT_EQ(cache.tree.victim(), text);
+  cache.tree.check();
+}
+
 TEST(TreeLimits, OthersDoNotEvictASpaceAtItsFloor) {
   Cache cache(8);
   const NodeId tenant = cache.tree.add_root(0, 1);
