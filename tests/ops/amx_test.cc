@@ -154,7 +154,9 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   table.gemm.tile_bf16 = multiply_tile_amx<EmulatedTiles>;
   table.gemm.act_is_bf16 = true;
   Threads threads(2);
+  Scratch scratch[2];
   CpuContext context;
+  context.scratch = scratch;
   context.threads = &threads;
   context.kernels = &table;
 
