@@ -143,6 +143,64 @@ TEST(SmallStacks, Suffice) { use_everything({}); }
 // Loading computes: it rounds weights by what they are multiplied with.
 TEST(SmallStacks, SufficeToRoundWeights) { use_everything({{"compute", "int8"}, {"kv", "int8"}}); }
 
+// Each prompt goes on where the one before ends, so that a tree is as deep as there are prompts.
+TEST(SmallStacks, SufficeForDeepTrees) {
+  constexpr int32_t kDeep = 300;
+  Tokens all;
+  std::vector<int64_t> offsets = {0};
+  for (int32_t n = 1; n <= kDeep; ++n) {
+    const Tokens prompt = counting(n);
+    all.insert(all.end(), prompt.begin(), prompt.end());
+    offsets.push_back(static_cast<int64_t>(all.size()));
+  }
+  run_on_small_stack([&] {
+    const Engine engine = make_engine({});
+    const Batch batch = make_batch(engine);
+    for (int32_t n = 1; n <= kDeep; ++n) add_logits(batch, counting(n));
+    const Job job = run(engine, batch);
+    EXPECT_EQ(info_of(job, kDeep - 1).status, PREFIX_OK) << message_of(job, kDeep - 1);
+    text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+      return prefix_cache_tree_json(engine, buf, cap, needed, e);
+    });
+    text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+      return prefix_batch_plan_json(batch, buf, cap, needed, e);
+    });
+  });
+  run_on_small_stack([&] {
+    std::vector<int32_t> parts(kDeep);
+    std::vector<int64_t> order(kDeep), work(4);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_partition(all.data(), all.size(), offsets.data(), offsets.size(), 4, 0,
+                              parts.data(), parts.size(), order.data(), order.size(), work.data(),
+                              work.size(), nullptr, e);
+    });
+    // Row r has one cell more in common with the next one than row r - 1 has.
+    constexpr int32_t kColumns = 40;
+    std::vector<int64_t> values;
+    for (int64_t r = 0; r < kDeep; ++r)
+      for (int64_t c = 0; c < kColumns; ++c) values.push_back(c < r % kColumns ? 0 : r);
+    std::vector<int64_t> rows(kDeep);
+    std::vector<int32_t> columns(values.size());
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_order(values.data(), values.size(), nullptr, 0, kColumns, rows.data(),
+                          rows.size(), columns.data(), columns.size(), nullptr, e);
+    });
+  });
+  run_on_small_stack([&] {
+    for (const char* options : {"{}", R"({"hybrid":{"state_bytes":100,"kv_bytes":1}})"}) {
+      const Sim sim = make_sim(options);
+      for (int32_t n = 1; n <= kDeep; ++n) {
+        const Tokens prompt = counting(n);
+        int64_t reused = 0;
+        expect(PREFIX_OK, [&](prefix_error* e) {
+          return prefix_sim_request(sim, nullptr, 0, prompt.data(), prompt.size(), prompt.size(),
+                                    &reused, e);
+        });
+      }
+    }
+  });
+}
+
 TEST(SmallStacks, SufficeForAFailure) {
   Engine engine;
   run_on_small_stack([&] {

@@ -360,22 +360,24 @@ TEST_F(Snapshots, AQuotaLimitsWhatIsLoadedToo) {
   EXPECT_EQ(cached(*second, text(0)), 64);
 }
 
+constexpr int64_t kDay = 86400000;
+
+void run_for(Engine& engine, const std::vector<int32_t>& tokens, int64_t ttl_ms) {
+  RequestSpec spec = logits_of(tokens);
+  spec.cache_ttl_ms = ttl_ms;
+  run_all(engine, {spec});
+}
+
 // Its own time would be over long before the file is loaded, and a new one nobody has asked for.
 TEST_F(Snapshots, WhatHasATimeToLiveIsLeftOut) {
-  const auto run = [&](Engine& engine, const std::vector<int32_t>& tokens, int64_t ttl_ms) {
-    RequestSpec spec = logits_of(tokens);
-    spec.cache_ttl_ms = ttl_ms;
-    run_all(engine, {spec});
-  };
-  constexpr int64_t kDay = 86400000;
   const auto first = open_engine(100);
   std::vector<int32_t> branch = text(1);
   branch.push_back(7);
-  run(*first, text(1), 0);
-  run(*first, branch, kDay);
-  run(*first, text(2), kDay);
-  run(*first, text(3), kDay);
-  run(*first, text(3), 0);
+  run_for(*first, text(1), 0);
+  run_for(*first, branch, kDay);
+  run_for(*first, text(2), kDay);
+  run_for(*first, text(3), kDay);
+  run_for(*first, text(3), 0);
   EXPECT_EQ(first->save_snapshot(path, {}).tokens, 128);
   const auto second = open_engine(100);
   EXPECT_EQ(second->load_snapshot(path).tokens, 128);
@@ -387,21 +389,15 @@ TEST_F(Snapshots, WhatHasATimeToLiveIsLeftOut) {
 // What is in a file has no time to live: it stays also where it was there already and had one. What
 // continues it keeps its own.
 TEST_F(Snapshots, WhatIsLoadedStays) {
-  const auto run = [&](Engine& engine, const std::vector<int32_t>& tokens, int64_t ttl_ms) {
-    RequestSpec spec = logits_of(tokens);
-    spec.cache_ttl_ms = ttl_ms;
-    run_all(engine, {spec});
-  };
-  constexpr int64_t kDay = 86400000;
   const auto first = open_engine(100);
-  run(*first, text(1), 0);
-  run(*first, text(2), 0);
+  run_for(*first, text(1), 0);
+  run_for(*first, text(2), 0);
   first->save_snapshot(path, {});
   const auto second = open_engine(100);
   std::vector<int32_t> longer = text(1);
   longer.insert(longer.end(), 100, 7);
-  run(*second, longer, kDay);
-  run(*second, text(2), kDay);
+  run_for(*second, longer, kDay);
+  run_for(*second, text(2), kDay);
   EXPECT_EQ(second->save_snapshot(path + "2", {}).tokens, 0);
   EXPECT_EQ(second->load_snapshot(path).tokens, 128);
   EXPECT_EQ(second->save_snapshot(path + "2", {}).tokens, 128);
