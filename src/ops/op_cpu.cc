@@ -44,8 +44,10 @@ CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
       sizes_(options.types, kernels, threads_->count()) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
+  wide_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
+  context_.wide = wide_.get();
   context_.partials = &partials_;
   context_.kernels = &kernels;
   context_.types = options.types;

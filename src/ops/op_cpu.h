@@ -103,6 +103,7 @@ class CpuDevice final : public Device {
   Isa isa_;
   std::shared_ptr<Threads> threads_;
   std::unique_ptr<Scratch[]> scratch_;  // one per thread
+  std::unique_ptr<Scratch[]> wide_;     // as many
   Scratch partials_;
   CpuContext context_;
   CpuSizes sizes_;

@@ -66,23 +66,21 @@ void CpuStep::attention(const AttentionArgs& args) {
   }
   // Heads one after the other: what many tiles read of one stays in L2.
   const auto over_heads = [&](int64_t n, auto&& task) {
-    context_.threads->run(n * kv.kv_heads, [&](int64_t index, int worker) {
-      task(index % n, index / n, context_.scratch[worker]);
-    });
+    context_.threads->run(n * kv.kv_heads,
+                          [&](int64_t index, int worker) { task(index % n, index / n, worker); });
   };
-  over_heads(static_cast<int64_t>(plan.items.size()),
-             [&](int64_t index, int64_t head, Scratch& memory) {
-               const AttentionItem& item = plan.items[static_cast<size_t>(index)];
-               const AttentionTile& tile = plan.tiles[static_cast<size_t>(item.tile)];
-               context_.kernels->gemm.begin();
-               AttentionTask(call, tile, head, memory).run(item);
-               context_.kernels->gemm.end();
-             });
+  over_heads(static_cast<int64_t>(plan.items.size()), [&](int64_t index, int64_t head, int worker) {
+    const AttentionItem& item = plan.items[static_cast<size_t>(index)];
+    const AttentionTile& tile = plan.tiles[static_cast<size_t>(item.tile)];
+    context_.kernels->gemm.begin();
+    AttentionTask(call, tile, head, worker).run(item);
+    context_.kernels->gemm.end();
+  });
   const std::vector<SplitTile> split = split_tiles(plan);
-  over_heads(static_cast<int64_t>(split.size()), [&](int64_t index, int64_t head, Scratch& memory) {
+  over_heads(static_cast<int64_t>(split.size()), [&](int64_t index, int64_t head, int worker) {
     const SplitTile& part = split[static_cast<size_t>(index)];
     const AttentionTile& tile = plan.tiles[static_cast<size_t>(part.tile)];
-    AttentionTask(call, tile, head, memory).merge_chunks(part.slot, part.chunks);
+    AttentionTask(call, tile, head, worker).merge_chunks(part.slot, part.chunks);
   });
 }
 

@@ -14,6 +14,8 @@ namespace {
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 // Spare columns: SoftmaxArgs::lds. An odd number of cache lines, as rows of a tile should not share sets of L1.
 constexpr int64_t kScoreColumns = kKeyBlock + 16;
+// Nothing widens the first panels of a block meanwhile, which fewer rows do not make up for.
+constexpr int64_t kLeastWideRows = 36;
 constexpr float kLog2E = 1.44269504088896340736f;
 // What the kernels are written for.
 static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
@@ -21,7 +23,7 @@ static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens
 }  // namespace
 
 AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& tile, int64_t head,
-                             Scratch& scratch)
+                             int worker)
     : call_(call),
       plan_(call.plan),
       tile_(tile),
@@ -34,8 +36,8 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
   const size_t position_bytes = whole_lines(n * sizeof(int32_t));
   const size_t state_bytes = whole_lines(call.state_bytes());
   const size_t int8_bytes = call.int8() ? whole_bytes() : 0;
-  std::byte* at = scratch.reserve(q_bytes + p_bytes + s_bytes + 2 * position_bytes +
-                                  2 * state_bytes + int8_bytes);
+  std::byte* at = call.context.scratch[worker].reserve(
+      q_bytes + p_bytes + s_bytes + 2 * position_bytes + 2 * state_bytes + int8_bytes);
   q_ = at;
   p_ = (at += q_bytes);
   s_ = reinterpret_cast<float*>(at += p_bytes);
@@ -44,6 +46,9 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
   now_ = call.state_at(at += position_bytes);
   total_ = call.state_at(at += state_bytes);
   if (call.int8()) lay_out_whole(at + state_bytes);
+  const GemmKernels& gemm = call.context.kernels->gemm;
+  if (call.step.kv.type == KvType::kBf16 && WidePanels::worth(gemm, rows_))
+    wide_.emplace(gemm, call.context.wide[worker], std::max<int64_t>(call.d, kKeyBlock));
   for (int64_t r = 0; r < rows_; ++r) {
     const auto row = static_cast<size_t>(tile.row_begin + r / call.group);
     const SeenKeys seen = seen_keys(plan_, row, call.step.positions[row]);
@@ -149,8 +154,10 @@ void AttentionTask::walk_block(const KeyBlock& block) {
   }
 }
 
-void AttentionTask::scores(const KeyBlock& block, const KeyBlock::Piece& piece) const {
+void AttentionTask::scores(const KeyBlock& block, const KeyBlock::Piece& piece) {
   const int32_t* const pages = block.pages_of(piece);
+  const void* keys[kBlockPages];
+  for (int32_t page = 0; page < piece.count; ++page) keys[page] = key_page(pages[page]);
   for (int32_t page = 0; page < piece.count; page += 2) {
     const int32_t column = piece.column + page * kPageTokens;
     int64_t row_begin = piece.row_begin;
@@ -158,20 +165,20 @@ void AttentionTask::scores(const KeyBlock& block, const KeyBlock::Piece& piece) 
     const int32_t count = std::min(2, piece.count - page);
     const int32_t first = block.position + column;
     trim(first, first + count * kPageTokens, row_begin, row_end);
-    const void* left = key_page(pages[page]);
-    const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
     TileArgs tile;
     tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.operand_bytes();
     tile.lda = call_.ldq;
-    tile.b0 = &left;
-    tile.b1 = right == nullptr ? nullptr : &right;
+    tile.b0 = keys + page;
+    tile.b1 = count == 2 ? keys + page + 1 : nullptr;
     tile.chunks = 1;
     tile.kc = call_.d;
     tile.c = s_ + row_begin * kScoreColumns + column;
     tile.ldc = kScoreColumns;
     tile.rows = row_end - row_begin;
     if (tile.rows <= 0) continue;
-    call_.context.key_tile(call_.step.kv.type)(tile);
+    Panels next;
+    if (page + 3 < piece.count) next = {keys + page + 2, keys + page + 3, 1, call_.d};
+    multiply(tile, next);
   }
 }
 
@@ -206,7 +213,7 @@ AttentionTask::PageRange AttentionTask::pages_seen(int32_t position, int32_t cou
           std::clamp((after + kPageTokens - 1) / kPageTokens, 0, count)};
 }
 
-void AttentionTask::values(const KeyBlock& block, const KeyBlock::Piece& piece) const {
+void AttentionTask::values(const KeyBlock& block, const KeyBlock::Piece& piece) {
   over_seen(block.position + piece.column, piece.count, piece.row_begin, piece.row_end,
             [&](int64_t begin, int64_t end, PageRange seen) {
               multiply_values(block, piece, begin, end, seen);
@@ -214,37 +221,55 @@ void AttentionTask::values(const KeyBlock& block, const KeyBlock::Piece& piece) 
 }
 
 void AttentionTask::multiply_values(const KeyBlock& block, const KeyBlock::Piece& piece,
-                                    int64_t begin, int64_t end, PageRange seen) const {
-  const KvType type = call_.step.kv.type;
-  const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(type);
+                                    int64_t begin, int64_t end, PageRange seen) {
+  const int64_t panel_bytes = int64_t{kPageTokens} * 32 * kv_bytes(call_.step.kv.type);
   const int32_t* const pages = block.pages_of(piece) + seen.first;
   const int32_t count = seen.end - seen.first;
   const int64_t key = piece.column + seen.first * kPageTokens;
-  const std::byte* values[kBlockPages];
-  for (int32_t i = 0; i < count; ++i) values[i] = value_page(pages[i]);
-  const void* left[kBlockPages];
-  const void* right[kBlockPages];
-  for (int64_t column = 0; column < call_.d; column += 64) {
-    const bool both = column + 32 < call_.d;
-    for (int32_t i = 0; i < count; ++i) {
-      const std::byte* const panel = values[i] + static_cast<size_t>(column / 32) * panel_bytes;
-      left[i] = panel;
-      right[i] = panel + panel_bytes;
-    }
+  const int64_t panels = call_.d / 32;
+  // Panels of the columns that are multiplied, and of the next ones.
+  const void* blocks[4][kBlockPages];
+  const auto point = [&](int64_t panel) {
+    for (int32_t i = 0; i < count; ++i)
+      blocks[panel % 4][i] = value_page(pages[i]) + panel * panel_bytes;
+  };
+  for (int64_t panel = 0; panel < std::min<int64_t>(2, panels); ++panel) point(panel);
+  for (int64_t panel = 0; panel < panels; panel += 2) {
+    for (int64_t i = panel + 2; i < std::min(panel + 4, panels); ++i) point(i);
+    const auto panels_at = [&](int64_t i) -> Panels {
+      if (i >= panels) return {};
+      return {blocks[i % 4], i + 1 < panels ? blocks[(i + 1) % 4] : nullptr, count, kPageTokens};
+    };
+    const Panels now = panels_at(panel);
     TileArgs tile;
     tile.a = p_ + static_cast<size_t>(begin * call_.ldp + key) * call_.act_bytes();
     tile.lda = call_.ldp;
     tile.a_chunk = kPageTokens;
-    tile.b0 = left;
-    tile.b1 = both ? right : nullptr;
+    tile.b0 = now.b0;
+    tile.b1 = now.b1;
     tile.chunks = count;
     tile.kc = kPageTokens;
-    tile.c = now_.o + begin * call_.ldo + column;
+    tile.c = now_.o + begin * call_.ldo + panel * 32;
     tile.ldc = call_.ldo;
     tile.rows = end - begin;
     tile.accumulate = true;
-    call_.context.value_tile(type)(tile);
+    multiply(tile, panels_at(panel + 2));
   }
+}
+
+void AttentionTask::multiply(const TileArgs& tile, const Panels& next) {
+  const GemmKernels& gemm = call_.context.kernels->gemm;
+  switch (call_.step.kv.type) {
+    case KvType::kInt8:
+      return gemm.tile_int8(tile);
+    case KvType::kF32:
+      return gemm.tile_f32(tile);
+    case KvType::kBf16:
+      break;
+  }
+  if (tile.rows >= kLeastWideRows && WidePanels::worth(gemm, tile.rows))
+    return wide_->multiply(tile, next);
+  gemm.tile_bf16(tile);
 }
 
 void AttentionTask::merge(const SoftmaxState& from) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "ops/attention_plan.h"
 #include "ops/cpu/attention_kernels.h"
@@ -12,6 +13,7 @@
 #include "ops/cpu/key_block.h"
 #include "ops/cpu/scratch.h"
 #include "ops/cpu/step.h"
+#include "ops/cpu/wide_panels.h"
 
 namespace prefix::ops {
 
@@ -61,8 +63,8 @@ struct AttentionCall {
 
 class AttentionTask {
  public:
-  AttentionTask(const AttentionCall& call, const AttentionTile& tile, int64_t head,
-                Scratch& scratch);
+  // `worker`: of the calling thread.
+  AttentionTask(const AttentionCall& call, const AttentionTile& tile, int64_t head, int worker);
 
   void run(const AttentionItem& item);
   // Merges the partial slots [slot, slot + chunks) of a split tile.
@@ -130,11 +132,13 @@ class AttentionTask {
   void walk_chunk(int32_t chunk);
   void gather_block(int32_t index, KeyBlock& block) const;
   void walk_block(const KeyBlock& block);
-  void scores(const KeyBlock& block, const KeyBlock::Piece& piece) const;
+  void scores(const KeyBlock& block, const KeyBlock::Piece& piece);
   void softmax(const KeyBlock& block, int64_t row_begin, int64_t row_end) const;
-  void values(const KeyBlock& block, const KeyBlock::Piece& piece) const;
+  void values(const KeyBlock& block, const KeyBlock::Piece& piece);
   void multiply_values(const KeyBlock& block, const KeyBlock::Piece& piece, int64_t begin,
-                       int64_t end, PageRange seen) const;
+                       int64_t end, PageRange seen);
+  // Of keys or values, by the kernel of their type; `next`: of the next tile.
+  void multiply(const TileArgs& tile, const Panels& next);
   void merge(const SoftmaxState& from) const;
   void merge_sinks() const;
   void finish() const;
@@ -162,9 +166,10 @@ class AttentionTask {
   float* s_;
   int32_t* first_;  // key that a packed row sees, and the last one
   int32_t* last_;
-  SoftmaxState now_;    // of the current chunk
-  SoftmaxState total_;  // of the chunks before it
-  KeyBlock block_;      // at which the walk is
+  SoftmaxState now_;                // of the current chunk
+  SoftmaxState total_;              // of the chunks before it
+  KeyBlock block_;                  // at which the walk is
+  std::optional<WidePanels> wide_;  // of keys and values in bf16, where these are widened
   // Of int8 keys and values only:
   float* q_scales_ = nullptr;
   int32_t* q_corrections_ = nullptr;

@@ -22,13 +22,14 @@ struct CpuContext {
   const KernelTable* kernels = nullptr;
   NumericTypes types;
   Scratch* scratch = nullptr;         // [threads->count()]
+  Scratch* wide = nullptr;            // [threads->count()], of WidePanels
   Scratch* partials = nullptr;        // what the tasks of one call leave for each other
   InputObserver* observer = nullptr;  // null: none
 
   ComputeType compute_type() const { return compute_type_of(types, *kernels); }
   bool act_is_bf16() const { return compute_type() == ComputeType::kBf16; }
   size_t act_bytes() const { return compute_bytes(compute_type()); }
-  // The products of activations with weights, and with keys and values.
+  // The products of activations with weights.
   TileFn tile(WeightFormat format) const {
     switch (format) {
       case WeightFormat::kBf16:
@@ -43,12 +44,6 @@ struct CpuContext {
   }
   // Of an element that the tile of a product reads of x.
   size_t operand_bytes(WeightFormat format) const { return is_whole(format) ? 1 : act_bytes(); }
-  TileFn key_tile(KvType type) const {
-    return type == KvType::kInt8 ? kernels->gemm.tile_int8 : value_tile(type);
-  }
-  TileFn value_tile(KvType type) const {
-    return type == KvType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
-  }
 };
 
 }  // namespace prefix::ops

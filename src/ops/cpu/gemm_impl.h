@@ -10,7 +10,9 @@
 // A policy M has: A, B (element types), Vec, kLanes (columns per vector), kStep (k per step),
 // kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b). Where
 // loading B takes work, it may have kTall, 12 rows: 12 x 2 do half of that work, with more broadcasts.
-// With keep(to, b) what load_b gives goes to TileArgs::wide as well.
+//
+// A block has something to do beside its multiply-adds, which leave room for loads and stores: Prefetching
+// or Widening.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +26,80 @@
 namespace prefix::ops {
 namespace {
 
-// Of the first k of a vector of the 64 columns, in TileArgs::wide.
+// Asks for one panel of the next tile, by turns: of blocks of both panels, or of one panel and twice the rows.
+template <class M, int MR>
+class Prefetching {
+ public:
+  Prefetching(const TileArgs& t, int64_t row, int vec) {
+    constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
+    const int64_t ahead = MR > kBlockRows ? vec / kVecsPerPanel : row / kBlockRows % 2;
+    at_ = static_cast<const char*>(t.prefetch[ahead]);
+    if (at_ == nullptr) {
+      at_ = static_cast<const char*>(t.b0[0]);
+    } else {
+      at_ += row / kPrefetchRows * t.kc * t.prefetch_step;
+      step_ = M::kStep * t.prefetch_step;
+    }
+  }
+  int64_t begin(int64_t, int64_t kc) { return kc; }
+  void step(int) {
+    __builtin_prefetch(at_, 0, 2);  // into L2
+    at_ += step_;
+  }
+
+ private:
+  const char* at_;
+  int64_t step_ = 0;
+};
+
+// Widens half a panel of each chunk: a vector of pairs, 2 k of 16 columns, while the block takes 2 k.
+//
+//   panel     k 0, 1: columns 0..15 | columns 16..31   k 2, 3: ...       bf16, pairs side by side
+//   wide      k 0: columns 0..31   k 1: columns 0..31   k 2: ...         f32
+template <class S>
+class Widening {
+  static_assert(2 * S::kLanes == kPanelColumns);
+
+ public:
+  Widening(const TileArgs& t, int64_t row, int)
+      : t_(t), side_(row / kBlockRows / 2), half_(row / kBlockRows % 2) {}
+  // Of a chunk; returns how many k of it have something beside them.
+  int64_t begin(int64_t chunk, int64_t kc) {
+    const int64_t k = kc < t_.widen_kc ? kc : t_.widen_kc;
+    const auto* const panel =
+        static_cast<const uint16_t*>(side_ == 0 ? t_.widen0[chunk] : t_.widen1[chunk]);
+    from_ = panel + half_ * (k / 2) * kPanelColumns;
+    to_ = t_.wide + ((2 * chunk + side_) * t_.widen_kc + half_ * (k / 2)) * kPanelColumns;
+    return k;
+  }
+  // Of four that are unrolled.
+  void step(int step) {
+    if (step % 2 != 0) return;
+    S::widen_pairs(from_, to_, to_ + kPanelColumns);
+    __builtin_prefetch(from_ + kFar, 0, 2);  // into L2
+    from_ += 2 * S::kLanes;
+    to_ += step == 0 ? S::kLanes : 2 * kPanelColumns - S::kLanes;
+  }
+
+ private:
+  // How far ahead a line is asked for, which may have to come from memory: some 700 cycles.
+  static constexpr int64_t kFar = 1024;
+
+  const TileArgs& t_;
+  const int64_t side_, half_;
+  const uint16_t* from_ = nullptr;
+  float* to_ = nullptr;
+};
+
+// Steps of k in a turn of the loop.
 template <class M>
-inline int64_t wide_place(const TileArgs& t, int vec) {
-  constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
-  return vec / kVecsPerPanel * t.kc * kPanelColumns + vec % kVecsPerPanel * M::kLanes;
+constexpr int unrolled_steps() {
+  if constexpr (requires { M::kUnroll; }) return M::kUnroll;
+  return 1;
 }
 
 // Rows [row, row + MR), vectors [vec, vec + NV) of the 64 columns.
-template <class M, int MR, int NV>
+template <class M, int MR, int NV, class Beside = Prefetching<M, MR>>
 inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
   using Vec = typename M::Vec;
   using A = typename M::A;
@@ -40,6 +107,7 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
   constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
   constexpr int64_t kStepElements = int64_t{kPanelColumns} * M::kStep;  // of one panel
   constexpr int kVecElements = M::kLanes * M::kStep;
+  constexpr int kUnroll = unrolled_steps<M>();
   float* const c = t.c + row * t.ldc + vec * M::kLanes;
 
   Vec acc[MR][NV];
@@ -51,16 +119,7 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
     }
   }
   const int64_t lda = t.lda;
-  // One panel of the next tile, by turns: of blocks of both panels, or of one panel and twice the rows.
-  const int64_t ahead = MR > kBlockRows ? vec / kVecsPerPanel : row / kBlockRows % 2;
-  auto* prefetch = static_cast<const char*>(t.prefetch[ahead]);
-  int64_t prefetch_step = 0;
-  if (prefetch == nullptr) {
-    prefetch = static_cast<const char*>(t.b0[0]);
-  } else {
-    prefetch += row / kPrefetchRows * t.kc * t.prefetch_step;
-    prefetch_step = M::kStep * t.prefetch_step;
-  }
+  Beside beside(t, row, vec);
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const A* a = static_cast<const A*>(t.a) + chunk * t.a_chunk + row * lda;
     const B* const b_left = static_cast<const B*>(t.b0[chunk]);
@@ -69,30 +128,41 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
     const B* b_first = vec < kVecsPerPanel ? b_left + vec * kVecElements
                                            : b_right + (vec - kVecsPerPanel) * kVecElements;
     const B* b_second = b_right;
-    for (int64_t k = 0; k < t.kc; k += M::kStep) {
+    const auto multiply = [&](int64_t step) {
       PREFIX_UNROLL
       for (int phase = 0; phase < M::kPhases; ++phase) {
         typename M::BVec b[NV];
         PREFIX_UNROLL
         for (int j = 0; j < NV; ++j) {
-          b[j] = M::load_b(j < kVecsPerPanel ? b_first + j * kVecElements
-                                             : b_second + (j - kVecsPerPanel) * kVecElements,
-                           phase);
-          if constexpr (requires { &M::keep; })
-            M::keep(t.wide + wide_place<M>(t, vec + j) + (k + phase) * kPanelColumns, b[j]);
+          const B* const panel = j < kVecsPerPanel ? b_first + j * kVecElements
+                                                   : b_second + (j - kVecsPerPanel) * kVecElements;
+          b[j] = M::load_b(panel + step * kStepElements, phase);
         }
         PREFIX_UNROLL
         for (int i = 0; i < MR; ++i) {
-          const auto x = M::broadcast_a(a + i * lda, phase);
+          const auto x = M::broadcast_a(a + i * lda + step * M::kStep, phase);
           PREFIX_UNROLL
           for (int j = 0; j < NV; ++j) acc[i][j] = M::mac(acc[i][j], x, b[j]);
         }
       }
-      __builtin_prefetch(prefetch, 0, 2);  // into L2
-      prefetch += prefetch_step;
-      a += M::kStep;
-      b_first += kStepElements;
-      b_second += kStepElements;
+    };
+    const auto advance = [&] {
+      a += kUnroll * M::kStep;
+      b_first += kUnroll * kStepElements;
+      b_second += kUnroll * kStepElements;
+    };
+    const int64_t busy = beside.begin(chunk, t.kc);
+    int64_t k = 0;
+    for (; k < busy; k += kUnroll * M::kStep, advance()) {
+      PREFIX_UNROLL
+      for (int step = 0; step < kUnroll; ++step) {
+        multiply(step);
+        beside.step(step);
+      }
+    }
+    for (; k < t.kc; k += kUnroll * M::kStep, advance()) {
+      PREFIX_UNROLL
+      for (int step = 0; step < kUnroll; ++step) multiply(step);
     }
   }
   PREFIX_UNROLL
@@ -151,6 +221,7 @@ struct F32ByF32 {
   static constexpr int kLanes = S::kLanes;
   static constexpr int kStep = 1;
   static constexpr int kPhases = 1;
+  static constexpr int kUnroll = S::kLanes == 16 ? 4 : 1;
   static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
   static Vec zero() { return S::zero(); }
   static Vec load_c(const float* p) { return S::load(p); }
@@ -172,7 +243,7 @@ struct F32ByBf16 {
   static constexpr int kStep = 2;
   static constexpr int kPhases = 2;
   static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
-  static constexpr int kTall = S::kLanes == 16 ? kWideningRows : 0;
+  static constexpr int kTall = S::kLanes == 16 ? 2 * kBlockRows : 0;
   static Vec zero() { return S::zero(); }
   static Vec load_c(const float* p) { return S::load(p); }
   static void store_c(float* p, Vec v) { S::store(p, v); }
@@ -183,10 +254,32 @@ struct F32ByBf16 {
   static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
 };
 
+// The first blocks widen panels for a later tile (TileArgs::widen0).
 template <class S>
-struct WideningF32ByBf16 : F32ByBf16<S> {
-  static void keep(float* to, typename S::F b) { S::store(to, b); }
-};
+void multiply_wide_tile(const TileArgs& t) {
+  using M = F32ByF32<S>;
+  static_assert(M::kUnroll == 4);
+  constexpr int kAll = 2 * kPanelColumns / S::kLanes;
+  int64_t row = 0;
+  if (t.widen0 != nullptr) {
+    for (; row < kWideningRows; row += kBlockRows)
+      multiply_block<M, kBlockRows, kAll, Widening<S>>(t, row, 0);
+  }
+  each_row_block(t.rows - row,
+                 [&]<int MR>(int64_t r) { multiply_rows<M, MR, block_vecs<M, MR>()>(t, row + r); });
+}
+
+template <class S>
+void widen_panel_k(const void* panel, int64_t begin, int64_t end, float* wide) {
+  const auto* from = static_cast<const uint16_t*>(panel) + begin * kPanelColumns;
+  float* even = wide + begin * kPanelColumns;
+  for (int64_t k = begin; k < end; k += 2, even += 2 * kPanelColumns) {
+    for (int j = 0; j < kPanelColumns; j += S::kLanes, from += 2 * S::kLanes) {
+      S::store(even + j, S::pair_even(from));
+      S::store(even + kPanelColumns + j, S::pair_odd(from));
+    }
+  }
+}
 
 // The sums of a row as f32: c as it is, or what WholeSums says.
 template <class S, bool kWhole>
@@ -348,8 +441,10 @@ GemmKernels f32_gemm_kernels() {
   g.act_is_bf16 = false;
   g.row_step = kBlockRows;
   g.tile_f32 = multiply_tile<F32ByF32<Tile>>;
-  if constexpr (F32ByBf16<Tile>::kTall > 0)
-    g.tile_widening = multiply_tile<WideningF32ByBf16<Tile>>;
+  if constexpr (requires { &Tile::widen_pairs; }) {
+    g.tile_wide = multiply_wide_tile<Tile>;
+    g.widen = widen_panel_k<Tile>;
+  }
   g.store = store_rows<S>;
   g.gated_bf16 = gated_rows<S, true>;
   g.gated_f32 = gated_rows<S, false>;

@@ -48,15 +48,19 @@ struct TileArgs {
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
 
-  // Of GemmKernels::tile_widening, with one chunk: what b0 holds as a panel of f32, then b1. 64-byte
-  // aligned.
+  // Of GemmKernels::tile_wide, for a later tile with as many chunks: both panels in bf16 of each chunk, with
+  // `widen_kc` k, become f32 in `wide`, of each chunk the left panel, then the right one: 64-byte aligned, the last
+  // 16 bits of its numbers 0 before, and a line longer. All or the first kc of their k; needs kWideningRows and b1.
+  const void* const* widen0 = nullptr;
+  const void* const* widen1 = nullptr;
+  int64_t widen_kc = 0;
   float* wide = nullptr;
 };
 
 // Two register blocks, one for each panel.
 inline constexpr int64_t kPrefetchRows = 2 * kBlockRows;
-// That tile_widening is best called with: enough that what it stores goes on its way meanwhile.
-inline constexpr int64_t kWideningRows = 2 * kBlockRows;
+// Of a tile that widens panels: each of its first blocks half of one.
+inline constexpr int64_t kWideningRows = 4 * kBlockRows;
 
 using TileFn = void (*)(const TileArgs& args);
 
@@ -137,9 +141,10 @@ struct GemmKernels {
   int64_t attention_rows = 48;
   // f32 weights, f32 A.
   TileFn tile_f32 = nullptr;
-  // As tile_bf16 with A in f32, and leaves the panels to tile_f32 for further rows (TileArgs::wide). Null where
-  // widening costs less than reading twice the bytes.
-  TileFn tile_widening = nullptr;
+  // As tile_f32, with panels of bf16 that become f32 beside it (TileArgs::widen0, WidePanels); and k [begin, end) of
+  // one with nothing beside it. Null where widening costs less than reading twice the bytes.
+  TileFn tile_wide = nullptr;
+  void (*widen)(const void* panel, int64_t begin, int64_t end, float* wide) = nullptr;
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
   // In place of kFinishRows; a multiple of it.

@@ -41,8 +41,8 @@ void fill_kernels_avx512_bf16(KernelTable& table) {
   table.attention = attention_kernels();
   table.gemm.tile_bf16 = multiply_tile<Bf16ByBf16>;
   table.gemm.act_is_bf16 = true;
-  table.gemm.tile_widening = nullptr;  // nothing is widened
-  table.gemm.row_block = 192;          // of half the bytes that the f32 levels have in a row
+  table.gemm.tile_wide = nullptr;  // nothing is widened
+  table.gemm.row_block = 192;      // of half the bytes that the f32 levels have in a row
   table.gemm.gated_bf16 = gated_rows<Simd, true>;  // this level has the conversion instruction
   table.gemm.peak_bf16 = register_peak<Bf16ByBf16>;
 }

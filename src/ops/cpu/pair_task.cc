@@ -7,15 +7,30 @@
 namespace prefix::ops {
 namespace {
 
-// With fewer rows what they gain is less than what the first of them lose.
-constexpr int64_t kLeastWideRows = 3 * kWideningRows;
+// k [begin, begin + kc) of both panels of a pair.
+struct PanelPair {
+  const void* left = nullptr;
+  const void* right = nullptr;  // null: the pair has one panel
+  int64_t kc = 0;
+
+  Panels panels() const { return {&left, right == nullptr ? nullptr : &right, 1, kc}; }
+};
+
+PanelPair panel_pair(const PackedWeights& w, int64_t pair, int64_t begin, int64_t k_block) {
+  const size_t offset = static_cast<size_t>(begin * kPanelColumns) * weight_bytes(w.format);
+  PanelPair two;
+  two.left = w.panel(2 * pair) + offset;
+  if (2 * pair + 1 < w.panels()) two.right = w.panel(2 * pair + 1) + offset;
+  two.kc = std::min(k_block, w.k_padded - begin);
+  return two;
+}
 
 }  // namespace
 
 PairTask::PairTask(const CpuContext& context, const ReadyProduct& ready, int worker,
                    int64_t first_pair)
     : context_(context),
-      scratch_(context.scratch[worker]),
+      worker_(worker),
       gemm_(context.kernels->gemm),
       w_(*ready.product->w),
       ready_(ready),
@@ -23,46 +38,43 @@ PairTask::PairTask(const CpuContext& context, const ReadyProduct& ready, int wor
       output_(ready.product->output),
       first_pair_(first_pair) {}
 
-void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) const {
+void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
   alignas(64) float sums[kMaxRowBlock * kTileColumns];
   if (ready_.blocks()) return run_blocks(row, rows, pair, sums);
-  if (rows * w_.terms >= gemm_.panel_rows) return run_panels(row, rows, pair, k_block, more, sums);
-  const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
-  const bool both = 2 * pair + 1 < w_.panels();
-  const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
   const int64_t terms = rows * w_.terms;
-  float* const wide = wide_panels(terms, k_block);
+  if (terms >= gemm_.panel_rows) return run_panels(row, rows, pair, k_block, more, sums);
+  const bool wide = w_.format == WeightFormat::kBf16 && WidePanels::worth(gemm_, terms);
+  if (wide && !wide_) wide_.emplace(gemm_, context_.wide[worker_], k_block);
+  const bool prefetch = !wide && terms >= gemm_.least_prefetch_rows;
   for (int64_t k = 0; k < w_.k_padded; k += k_block) {
     const bool last = k + k_block >= w_.k_padded;
-    const void* b0 = left + static_cast<size_t>(k) * k_bytes;
-    const void* b1 = left + w_.panel_bytes() + static_cast<size_t>(k) * k_bytes;
+    const PanelPair now = panel_pair(w_, pair, k, k_block);
+    // Prefetched or widened meanwhile.
+    PanelPair next;
+    if (!last) next = panel_pair(w_, pair, k + k_block, k_block);
+    if (last && more) next = panel_pair(w_, pair + 1, 0, k_block);
     TileArgs tile;
     tile.lda = x_.ld;
-    tile.b0 = &b0;
-    tile.b1 = both ? &b1 : nullptr;
+    tile.b0 = &now.left;
+    tile.b1 = now.right == nullptr ? nullptr : &now.right;
     tile.chunks = 1;
-    tile.kc = std::min(k_block, w_.k_padded - k);
+    tile.kc = now.kc;
     tile.ldc = kTileColumns;
     tile.accumulate = k > 0;
-    tile.wide = wide;
-    // Meanwhile the panels of the next tile are prefetched.
-    const std::byte* next =
-        last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
-             : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
-    if (terms < gemm_.least_prefetch_rows) next = nullptr;
-    const int64_t turns = ceil_div(terms, kPrefetchRows);
-    tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
+    const auto k_bytes = static_cast<int64_t>(kPanelColumns * weight_bytes(w_.format));
+    tile.prefetch_step = ceil_div(k_bytes, ceil_div(terms, kPrefetchRows));
     const int64_t step = last ? finish_rows() : terms;
     const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
     for (int64_t r = 0; r < terms; r += step) {
       tile.a = x_at(row * w_.terms + r, k);
       tile.c = sums + (only ? 0 : r) * kTileColumns;
       tile.rows = std::min(step, terms - r);
-      if (next != nullptr) {
-        tile.prefetch[0] = next + r / kPrefetchRows * tile.kc * tile.prefetch_step;
+      if (prefetch && next.left != nullptr) {
+        tile.prefetch[0] = static_cast<const std::byte*>(next.left) +
+                           r / kPrefetchRows * tile.kc * tile.prefetch_step;
         tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
       }
-      wide == nullptr ? context_.tile(w_.format)(tile) : multiply_wide(tile, r == 0);
+      wide ? wide_->multiply(tile, next.panels()) : context_.tile(w_.format)(tile);
       if (last) finish_terms(tile.c, row * w_.terms + r, tile.rows, pair);
     }
   }
@@ -74,33 +86,6 @@ int64_t PairTask::finish_rows() const {
 
 const std::byte* PairTask::x_at(int64_t term, int64_t k) const {
   return x_.data + static_cast<size_t>(term * x_.ld + k) * context_.operand_bytes(w_.format);
-}
-
-float* PairTask::wide_panels(int64_t terms, int64_t k_block) const {
-  if (gemm_.tile_widening == nullptr || w_.format != WeightFormat::kBf16 || terms < kLeastWideRows)
-    return nullptr;
-  return reinterpret_cast<float*>(
-      scratch_.reserve(static_cast<size_t>(kTileColumns * k_block) * sizeof(float)));
-}
-
-void PairTask::multiply_wide(TileArgs tile, bool first) const {
-  if (first) {
-    TileArgs head = tile;
-    head.rows = std::min(tile.rows, kWideningRows);
-    gemm_.tile_widening(head);
-    tile.a = static_cast<const float*>(tile.a) + head.rows * tile.lda;  // no level widens for bf16
-    tile.c += head.rows * tile.ldc;
-    tile.rows -= head.rows;
-    for (const void*& panel : tile.prefetch)
-      if (panel != nullptr)
-        panel = static_cast<const std::byte*>(panel) +
-                head.rows / kPrefetchRows * tile.kc * tile.prefetch_step;
-  }
-  const void* const left = tile.wide;
-  const void* const right = tile.wide + tile.kc * kPanelColumns;
-  tile.b0 = &left;
-  if (tile.b1 != nullptr) tile.b1 = &right;
-  gemm_.tile_f32(tile);
 }
 
 void PairTask::run_panels(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more,

@@ -3,19 +3,14 @@
 //
 //   rows of x   [ k block | k block | last ]  ->  sums [rows x 64], f32, on the stack
 //   panel pair  [ k block | k block | last ]         └ a few rows at a time, after the last: y
-//
-// Where bf16 is widened in registers, the first of many rows leave the panels of a block of k as f32, and
-// the others read these:
-//
-//   rows 0..11   x  bf16 panels ──> sums          (GemmKernels::tile_widening)
-//                       └ widened ──> f32 panels, in L2
-//   rows 12..    x  f32 panels  ──> sums          (GemmKernels::tile_f32)
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/quantise.h"
+#include "ops/cpu/wide_panels.h"
 
 namespace prefix::ops {
 
@@ -42,15 +37,11 @@ class PairTask {
 
   // Rows [row, row + rows), at most GemmKernels::row_block; k_block: a multiple of 64. `more`: the
   // next pair follows.
-  void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) const;
+  void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more);
 
  private:
   int64_t finish_rows() const;
   const std::byte* x_at(int64_t term, int64_t k) const;
-  // For both panels in f32; null: so many terms widen them in registers, each block of them anew.
-  float* wide_panels(int64_t terms, int64_t k_block) const;
-  // `first`: of the rows, so that the panels are not there yet.
-  void multiply_wide(TileArgs tile, bool first) const;
   // All rows with k_block of a panel, which stay in L1, then with what follows there.
   void run_panels(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more,
                   float* sums) const;
@@ -68,13 +59,14 @@ class PairTask {
               int64_t pair) const;
 
   const CpuContext& context_;
-  Scratch& scratch_;
+  const int worker_;
   const GemmKernels& gemm_;
   const PackedWeights& w_;
   const ReadyProduct& ready_;
   const ActivationBuffer x_;
   const GemmOutput& output_;
   const int64_t first_pair_;
+  std::optional<WidePanels> wide_;
 };
 
 }  // namespace prefix::ops

@@ -17,7 +17,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // At least `bytes` bytes, 64-byte aligned, with any content. The last reservation ends here.
+  // At least `bytes` bytes, 64-byte aligned, with any content: zero where nothing was written yet. The last
+  // reservation ends here.
   std::byte* reserve(size_t bytes) {
     if (bytes > bytes_) {
       clear();
