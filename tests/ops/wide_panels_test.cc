@@ -105,7 +105,6 @@ TEST_F(WidePanelsTest, BitsAreThoseOfTileBf16WhateverFollows) {
   tiles.push_back(tile(3, 32, false));
   Tile other = tiles[6];  // which begins with the same page
   other.left[1] = panel(32);
-  other.right[2] = panel(32);
   tiles.push_back(other);
   WidePanels wide(gemm_, memory_, 320);
   const auto any = [&](int64_t n) {

@@ -254,19 +254,20 @@ struct F32ByBf16 {
   static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
 };
 
-// The first blocks widen panels for a later tile (TileArgs::widen0).
+// The first blocks widen panels for the next tile (TileArgs::widen0), the others prefetch those of the one behind it.
 template <class S>
 void multiply_wide_tile(const TileArgs& t) {
   using M = F32ByF32<S>;
   static_assert(M::kUnroll == 4);
   constexpr int kAll = 2 * kPanelColumns / S::kLanes;
-  int64_t row = 0;
-  if (t.widen0 != nullptr) {
-    for (; row < kWideningRows; row += kBlockRows)
-      multiply_block<M, kBlockRows, kAll, Widening<S>>(t, row, 0);
-  }
-  each_row_block(t.rows - row,
-                 [&]<int MR>(int64_t r) { multiply_rows<M, MR, block_vecs<M, MR>()>(t, row + r); });
+  if (t.widen0 == nullptr) return multiply_tile<M>(t);
+  for (int64_t row = 0; row < kWideningRows; row += kBlockRows)
+    multiply_block<M, kBlockRows, kAll, Widening<S>>(t, row, 0);
+  TileArgs rest = t;
+  rest.a = static_cast<const float*>(t.a) + kWideningRows * t.lda;
+  rest.c += kWideningRows * t.ldc;
+  rest.rows -= kWideningRows;
+  multiply_tile<M>(rest);
 }
 
 template <class S>

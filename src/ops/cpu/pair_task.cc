@@ -11,6 +11,8 @@ namespace {
 struct PanelPair {
   const void* left = nullptr;
   const void* right = nullptr;  // null: the pair has one panel
+  int64_t pair = 0;
+  int64_t k = 0;  // begin
   int64_t kc = 0;
 
   Panels panels() const { return {&left, right == nullptr ? nullptr : &right, 1, kc}; }
@@ -21,6 +23,8 @@ PanelPair panel_pair(const PackedWeights& w, int64_t pair, int64_t begin, int64_
   PanelPair two;
   two.left = w.panel(2 * pair) + offset;
   if (2 * pair + 1 < w.panels()) two.right = w.panel(2 * pair + 1) + offset;
+  two.pair = pair;
+  two.k = begin;
   two.kc = std::min(k_block, w.k_padded - begin);
   return two;
 }
@@ -45,14 +49,21 @@ void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, boo
   if (terms >= gemm_.panel_rows) return run_panels(row, rows, pair, k_block, more, sums);
   const bool wide = w_.format == WeightFormat::kBf16 && WidePanels::worth(gemm_, terms);
   if (wide && !wide_) wide_.emplace(gemm_, context_.wide[worker_], k_block);
-  const bool prefetch = !wide && terms >= gemm_.least_prefetch_rows;
+  // Rows that widen meanwhile instead of prefetching.
+  const int64_t busy = wide ? kWideningRows : 0;
+  const bool prefetch = terms >= (wide ? busy + kPrefetchRows : gemm_.least_prefetch_rows);
+  const int64_t end_panel = more ? w_.panels() : 2 * (pair + 1);  // of those that follow
+  const auto following = [&](const PanelPair& two) -> PanelPair {
+    if (two.k + k_block < w_.k_padded) return panel_pair(w_, two.pair, two.k + k_block, k_block);
+    if (2 * (two.pair + 1) < end_panel) return panel_pair(w_, two.pair + 1, 0, k_block);
+    return {};
+  };
   for (int64_t k = 0; k < w_.k_padded; k += k_block) {
     const bool last = k + k_block >= w_.k_padded;
     const PanelPair now = panel_pair(w_, pair, k, k_block);
-    // Prefetched or widened meanwhile.
-    PanelPair next;
-    if (!last) next = panel_pair(w_, pair, k + k_block, k_block);
-    if (last && more) next = panel_pair(w_, pair + 1, 0, k_block);
+    const PanelPair next = following(now);
+    // Prefetched meanwhile; what is widened was prefetched a tile ago.
+    const PanelPair ahead = wide && next.left != nullptr ? following(next) : next;
     TileArgs tile;
     tile.lda = x_.ld;
     tile.b0 = &now.left;
@@ -62,16 +73,18 @@ void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, boo
     tile.ldc = kTileColumns;
     tile.accumulate = k > 0;
     const auto k_bytes = static_cast<int64_t>(kPanelColumns * weight_bytes(w_.format));
-    tile.prefetch_step = ceil_div(k_bytes, ceil_div(terms, kPrefetchRows));
+    const int64_t turns = std::max<int64_t>(1, ceil_div(terms - busy, kPrefetchRows));
+    tile.prefetch_step = ceil_div(k_bytes, turns);
     const int64_t step = last ? finish_rows() : terms;
     const bool only = last && k == 0;  // sums that are finished at once stay in the same lines
     for (int64_t r = 0; r < terms; r += step) {
       tile.a = x_at(row * w_.terms + r, k);
       tile.c = sums + (only ? 0 : r) * kTileColumns;
       tile.rows = std::min(step, terms - r);
-      if (prefetch && next.left != nullptr) {
-        tile.prefetch[0] = static_cast<const std::byte*>(next.left) +
-                           r / kPrefetchRows * tile.kc * tile.prefetch_step;
+      if (prefetch && ahead.left != nullptr) {
+        const int64_t turn = std::max<int64_t>(0, r - busy) / kPrefetchRows;
+        tile.prefetch[0] =
+            static_cast<const std::byte*>(ahead.left) + turn * tile.kc * tile.prefetch_step;
         tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
       }
       wide ? wide_->multiply(tile, next.panels()) : context_.tile(w_.format)(tile);
