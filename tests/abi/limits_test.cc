@@ -9,12 +9,17 @@ namespace {
 
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-// A job that takes thousands of steps, so that it is certainly still running a moment later.
+// A request that takes thousands of steps.
 Options endless() {
   return make_options({{"max_tokens", "4000"}, {"ignore_eos", "true"}, {"temperature", "1"}});
 }
 
-Job start_endless(prefix_engine* engine, int requests = 4) {
+// In an engine with this much room they run side by side for many seconds, however late a thread looks whether they
+// still do; with less, some wait until others are done.
+constexpr int kMany = 100;
+constexpr const char* kRoom = "400M";
+
+Job start_endless(prefix_engine* engine, int requests = kMany) {
   const Batch batch = make_batch(engine);
   const Options options = endless();
   for (int i = 0; i < requests; ++i) add_generate(batch, {1, 2, i}, options, i);
@@ -82,21 +87,21 @@ TEST(Limits, ARequestThatTheCacheCannotHoldFailsAlone) {
 }
 
 TEST(Limits, AFullQueueIsToldAtOnceAndCanBeTriedAgain) {
-  const Engine engine = make_engine({{"queue_limit", "3"}});
-  const Batch four = make_batch(engine), one = make_batch(engine);
-  for (int i = 0; i < 4; ++i) add_logits(four, {1, i});
+  const Engine engine = make_engine({{"queue_limit", "100"}, {"cache_bytes", kRoom}});
+  const Batch more = make_batch(engine), one = make_batch(engine);
+  for (int i = 0; i < kMany + 1; ++i) add_logits(more, {1, i});
   add_logits(one, {7});
   Job none;
   for (int round = 0; round < 20; ++round) {
     expect(PREFIX_ERR_QUEUE_FULL,
-           [&](prefix_error* e) { return prefix_submit(engine, four, none.out(), e); },
-           {"4", "3", "queue_limit"});
+           [&](prefix_error* e) { return prefix_submit(engine, more, none.out(), e); },
+           {"101", "100", "queue_limit"});
     expect(PREFIX_ERR_QUEUE_FULL,
-           [&](prefix_error* e) { return prefix_run(engine, four, none.out(), e); });
+           [&](prefix_error* e) { return prefix_run(engine, more, none.out(), e); });
     EXPECT_EQ(none, nullptr);
   }
   EXPECT_EQ(stats_of(engine).requests_failed, 0) << "a call that fails changes nothing";
-  const Job busy = start_endless(engine, 3);
+  const Job busy = start_endless(engine);
   expect(PREFIX_ERR_QUEUE_FULL,
          [&](prefix_error* e) { return prefix_submit(engine, one, none.out(), e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(busy, e); });
@@ -205,11 +210,11 @@ TEST(Limits, ARequestThatIsLateHasNoValues) {
 }
 
 TEST(Limits, WaitsThatRunOutChangeNothing) {
-  const Engine engine = make_engine();
+  const Engine engine = make_engine({{"cache_bytes", kRoom}});
   const Job job = start_endless(engine);
   prefix_event event = PREFIX_EVENT_INIT;
   expect(PREFIX_ERR_TIMEOUT, [&](prefix_error* e) { return prefix_job_wait(job, 0, e); },
-         {"of 4", "0 ms"});
+         {"of 100", "0 ms"});
   expect(PREFIX_ERR_TIMEOUT, [&](prefix_error* e) { return prefix_job_wait(job, 1, e); });
   prefix_result_info info{};
   info.struct_size = sizeof(info);
@@ -237,11 +242,11 @@ TEST(Limits, WaitsThatRunOutChangeNothing) {
          [&](prefix_error* e) { return prefix_job_first_failure(job, nullptr, e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, kForever, e); });
-  EXPECT_EQ(finished_count(job), 4u);
+  EXPECT_EQ(finished_count(job), size_t{kMany});
   int ends = 0;
   while (prefix_job_next_event(job, kForever, &event, nullptr) == PREFIX_OK)
     ends += event.kind == PREFIX_EVENT_ERROR || event.kind == PREFIX_EVENT_FINISHED;
-  EXPECT_EQ(ends, 4);
+  EXPECT_EQ(ends, kMany);
 }
 
 // The largest wait there is waits; it is not a wait that ran out.
@@ -262,7 +267,7 @@ TEST(Limits, TheLongestWaitIsNotTheShortest) {
 }
 
 TEST(Limits, CancelledRequestsKeepWhatTheyHave) {
-  const Engine engine = make_engine();
+  const Engine engine = make_engine({{"cache_bytes", kRoom}});
   const Job job = start_endless(engine);
   wait_for_a_token(job);
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel_request(job, 2, e); });
@@ -276,7 +281,7 @@ TEST(Limits, CancelledRequestsKeepWhatTheyHave) {
   for (int i = 0; i < 3; ++i)
     expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, -1, e); });
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < kMany; ++i) {
     const prefix_result_info info = info_of(job, i);
     EXPECT_EQ(info.status, PREFIX_ERR_CANCELLED);
     EXPECT_EQ(info.finish, PREFIX_FINISH_CANCELLED);
@@ -291,16 +296,16 @@ TEST(Limits, CancelledRequestsKeepWhatTheyHave) {
 }
 
 TEST(Limits, TheLastReleaseCancels) {
-  const Engine engine = make_engine();
+  const Engine engine = make_engine({{"cache_bytes", kRoom}});
   {
-    const Job job = start_endless(engine, 100);  // none is done, however late the release is
+    const Job job = start_endless(engine);  // none is done, however late the release is
   }
   expect_works(engine);
   const Batch batch = make_batch(engine);
   add_logits(batch, {1});
   while (stats_of(engine).requests_running + stats_of(engine).requests_waiting > 0)
     run(engine, batch);  // each run is at least one step further
-  EXPECT_EQ(stats_of(engine).requests_failed, 100);
+  EXPECT_EQ(stats_of(engine).requests_failed, kMany);
 }
 
 TEST(Limits, ShutdownWhileRunningCancelsAndEndsEverything) {
