@@ -92,6 +92,16 @@ TEST_F(BarelyFits, WhatNeverFitsEvictsNothing) {
   EXPECT_EQ(look_up(*engine, counting(60)).cached_tokens, 60);
 }
 
+TEST_F(BarelyFits, AnAnswerThatNeverFitsCostsNothingForItsPrompt) {
+  const auto engine = open(4);
+  expect_runs(*engine, logits_of(counting(120)));
+  const auto job = run_all(*engine, {generation(counting(100, 30), 100)});
+  EXPECT_EQ(job->result(0).status, Code::kCacheFull);
+  EXPECT_EQ(job->result(0).message.find("generating 100 tokens needs 6 more pages"), 0u)
+      << job->result(0).message;
+  EXPECT_EQ(look_up(*engine, counting(120)).cached_tokens, 120);
+}
+
 // The page inside which a path parts is there twice, below the last whole page too.
 TEST_F(BarelyFits, ChoicesFitBehindAPathThatPartsInsideItsFirstPage) {
   const auto engine = open(5);

@@ -309,6 +309,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   s.recompute_read = s.recompute_next = output_begin;
   s.recompute_end = s.output_next =
       states_.on() ? output_begin : std::max(output_begin, std::min(s.output_end, match.computed));
+  refuse_what_never_fits(request, s.length, max_growth);
   s.node = tree_.attach(match, tokens, use);
   try {
     set_aside(request, s, max_growth);
@@ -332,16 +333,27 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   if (request.slides) bands_.admit(s, s.length + growth, name_space);
   if (spec.task != Task::kGenerate) return;
   const int32_t pages = request.slides ? 0 : pages_to_grow(growth);
-  // What no empty cache has room for must not cost what is there.
   if (pages > 0 && !(fits_alone(request) && tree_.make_room(pages, name_space)))
-    fail(Code::kCacheFull, "generating ", growth, " tokens needs ", pages, " more pages of ",
-         kPageTokens, " tokens, but only ", std::max(0, pages_.available()), " of ",
-         pages_.capacity(), " (cache_bytes) are free");
+    refuse_growth(growth);
   s.sampler.emplace(spec.sampling, spec.tokens);
   uses_[name_space].reserved_tokens += growth;
   s.reserved_tokens = growth;
   pages_.reserve(pages);
   s.reserved_pages = pages;
+}
+
+// What no empty cache has room for must not cost what is there: a prompt that has room takes it from others.
+void Scheduler::refuse_what_never_fits(const RunningRequest& request, int32_t prompt,
+                                       int32_t growth) const {
+  if (request.spec().task != Task::kGenerate || request.slides) return;
+  if (pages_between(0, prompt) <= pages_.capacity() && pages_alone(request) > pages_.capacity())
+    refuse_growth(growth);
+}
+
+void Scheduler::refuse_growth(int32_t growth) const {
+  fail(Code::kCacheFull, "generating ", growth, " tokens needs ", pages_to_grow(growth),
+       " more pages of ", kPageTokens, " tokens, but only ", std::max(0, pages_.available()),
+       " of ", pages_.capacity(), " (cache_bytes) are free");
 }
 
 AttachOptions Scheduler::use_of(int64_t job, const RequestSpec& spec) const {

@@ -131,6 +131,8 @@ class Scheduler {
   std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
   void set_aside(RunningRequest& request, Sequence& s, int32_t growth);
+  void refuse_what_never_fits(const RunningRequest& request, int32_t prompt, int32_t growth) const;
+  [[noreturn]] void refuse_growth(int32_t growth) const;
   void make_results(RunningRequest& request) const;
   Match continuable(RunningRequest& request, std::span<const int32_t> tokens, int32_t output_begin);
   void leave_shared_root(RunningRequest& request);
