@@ -149,6 +149,9 @@ ModelFiles open_folder(const InputFolder& folder) {
 ModelFiles open_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
+  // It may be there, behind a folder that is closed.
+  if (status.type() == fs::file_type::none && error != std::errc::filename_too_long)
+    fail(Code::kIo, quote_path(path), ": ", error.message());
   if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
   ModelFiles files;
   if (fs::is_directory(status)) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -69,7 +70,12 @@ TEST_F(OpenModel, ReadsShards) {
 }
 
 TEST_F(OpenModel, NamesWhatIsMissing) {
-  expect_error(Code::kNotFound, {folder_ / "absent"}, [&] { open_model(folder_ / "absent"); });
+  expect_error(Code::kNotFound, {"no model at", folder_ / "absent"},
+               [&] { open_model(folder_ / "absent"); });
+  // What cannot be looked at is not what is missing.
+  std::filesystem::create_symlink("round", folder_ / "round");
+  expect_error(Code::kIo, {folder_ / "round", std::strerror(ELOOP)},
+               [&] { open_model(folder_ / "round"); });
   std::filesystem::remove(folder_ / "model.safetensors");
   expect_bad(Code::kNotFound, {folder_.path(), "neither model.safetensors nor", "index.json"});
   std::filesystem::remove(folder_ / "config.json");
