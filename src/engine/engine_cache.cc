@@ -337,7 +337,7 @@ void Engine::watch_tree(const LoadProgress& progress) {
                                             event_tokens, model_->state_layout().layers > 0, now_);
     fingerprint(progress);  // now, not in the middle of a request
   }
-  Tree::Observer observer;
+  TreeObserver observer;
   observer.evicting = [this](NodeId id, int32_t from, EvictReason why) {
     if (why == EvictReason::kCapacity) scheduler_->misses().made_room(*tree_, id, from);
     if (events_ && is_open(id)) events_->evicting(id, from);

@@ -179,8 +179,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   up.last_use = lower.last_use;
   if (keep_created_)
     state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
-  if (const auto found = expires_.find(id); found != expires_.end())
-    expire_at(upper, found->second.end_ms);
+  if (lifetimes_.contains(id)) expire_at(upper, lifetimes_.end_of(id));
 
   // The upper half takes the place of the lower one among its siblings.
   up.parent = lower.parent;
@@ -302,7 +301,7 @@ void Tree::remove(NodeId id) {
     page = next;
   }
   count_tokens(n, -n.length);
-  if (!expires_.empty()) expires_.erase(id);
+  lifetimes_.erase(id);
   nodes_.remove(id);
   update_queue(parent);
 }
@@ -542,8 +541,10 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, const AttachOpt
   }
   NodeId to = child(at, token);
   const bool is_end = nodes_[at].first_child == kNoNode && at == from && !has_state(at);
-  const bool outlasts = ends_after(at, use.expires_ms) || nodes_[at].priority > use.priority;
-  if (is_end && !outlasts) {
+  const Node& leaf = nodes_[at];
+  const bool worth_more =
+      leaf.uses > 1 || leaf.priority > use.priority || ends_after(at, use.expires_ms);
+  if (is_end && !worth_more) {
     const int32_t before = page_count(nodes_[at]);
     write_tokens(at, std::span(&token, 1), use.slides);
     ++held_tokens_;

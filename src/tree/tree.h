@@ -54,9 +54,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <queue>
 #include <set>
 #include <span>
 #include <unordered_map>
@@ -65,58 +63,12 @@
 
 #include "tree/child_map.h"
 #include "tree/eviction_queue.h"
+#include "tree/lifetimes.h"
 #include "tree/node.h"
 #include "tree/page_pool.h"
+#include "tree/tree_types.h"
 
 namespace prefix {
-
-struct Match {
-  NodeId node = kNoNode;  // deepest node reached
-  int32_t offset = 0;     // tokens of its edge that matched (== length: its end)
-  int32_t matched = 0;    // tokens in all
-  int32_t computed = 0;   // how many of them are computed; they come first
-};
-
-// For which job a sequence is attached, and how long what it computes should stay.
-struct AttachOptions {
-  uint32_t job = 0;
-  int16_t priority = 0;        // of the nodes: the highest of all uses
-  int64_t expires_ms = 0;      // on the clock of expire(); 0: never
-  int32_t reserve_tokens = 0;  // by which the sequence may grow later: they must fit the quota
-  bool count_as_use = true;    // of the path; false for further sequences of one request
-
-  // With a window: what is wanted of the pages of the path. The new ones are hollow, and the sequence
-  // has a band for them (page_pool.h); or all of those from the page of this position on, which others
-  // may have in their bands or have not computed yet, get a frame of the pool.
-  bool slides = false;
-  int32_t reads_from = INT32_MAX;
-};
-
-// Why tokens left the tree.
-enum class EvictReason {
-  kCapacity,  // others needed their pages, or the quota
-  kExplicit,  // trim, drop
-  kExpired,
-  kNotCached  // the last request on them does not keep them (option cache)
-};
-
-struct TreeOptions {
-  Policy policy = Policy::kLru;
-  bool keep_created = false;  // also for policies that do not ask when a node was made
-  // GDSF: computing token p of a path costs token_cost + p x position_cost.
-  double token_cost = 1;
-  double position_cost = 0;
-  // Keys that a token sees at most, its own the last; 0: all before it.
-  int32_t window = 0;
-  // Only whole texts are found again: what has no state is not kept.
-  bool whole = false;
-};
-
-// There may be pages, but the namespace holds as much as it may.
-class QuotaFull : public Error {
- public:
-  using Error::Error;
-};
 
 class Tree {
  public:
@@ -183,9 +135,10 @@ class Tree {
 
   // For a sequence of `length` tokens that holds a lock on `from`, where its last token is: makes
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
-  // existing edge or child is followed, a leaf that ends here grows unless it stays longer than the
-  // token is to or has a higher priority, else a branch begins. Takes at most one page, from the
-  // caller's reservation: *pages_taken tells. With use.slides it takes none: a new page is hollow.
+  // existing edge or child is followed. A leaf that ends here grows, unless the token would inherit
+  // what is not its own: further uses, a higher priority or a longer life; else a branch begins.
+  // Takes at most one page, from the caller's reservation: *pages_taken tells. With use.slides it
+  // takes none: a new page is hollow.
   NodeId advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
                  int32_t* pages_taken);
 
@@ -202,7 +155,7 @@ class Tree {
   void unlock_quietly(NodeId id);
 
   // The node goes when its time is over, or as soon as it can if that is now.
-  bool has_expiry(NodeId id) const { return nodes_[id].expired || expires_.contains(id); }
+  bool has_expiry(NodeId id) const { return nodes_[id].expired || lifetimes_.contains(id); }
   // What is computed of the first `length` tokens of a path does not end before this time; 0: it
   // has no end.
   void prolong(NodeId id, int32_t length, int64_t expires_ms) noexcept;
@@ -327,18 +280,7 @@ class Tree {
   void evict_tail(NodeId id, int32_t pages, EvictReason why = EvictReason::kCapacity);
   // Evicts the last tokens of a leaf that is not held, all of it when it has no more.
   void evict_tokens(NodeId id, int32_t tokens, EvictReason why = EvictReason::kCapacity);
-  // None of them may change the tree, or throw.
-  struct Observer {
-    // Before tokens [from, computed) of a node go.
-    std::function<void(NodeId id, int32_t from, EvictReason why)> evicting;
-    // After tokens [from, computed) of a node were computed.
-    std::function<void(NodeId id, int32_t from)> computed;
-    // After a state was stored that stays in the cache, or one that is there was said to stay.
-    std::function<void(NodeId id)> state_kept;
-    // Before a state leaves its node: its pages go, or will be written again.
-    std::function<void(NodeId id)> taking_state;
-  };
-  void set_observer(Observer observer) { observer_ = std::move(observer); }
+  void set_observer(TreeObserver observer) { observer_ = std::move(observer); }
 
   int64_t token_count() const { return tokens_; }
   int64_t held_tokens() const { return held_tokens_; }
@@ -413,16 +355,6 @@ class Tree {
     Namespace* space = nullptr;  // of this number
     bool is_private = false;
   };
-  struct Expiry {
-    int64_t at_ms;
-    NodeId id;
-    bool operator>(const Expiry& other) const { return at_ms > other.at_ms; }
-  };
-  // Uses put the end of a life off; its place in expiries_, one for a node, follows when it is due.
-  struct Life {
-    int64_t end_ms;
-    int64_t place_ms;
-  };
 
   Namespace& space_of(const Node& n) { return *roots_[static_cast<size_t>(n.root)].space; }
   const Namespace* find_space(int32_t name_space) const {  // null: it has neither roots nor limits
@@ -463,8 +395,6 @@ class Tree {
   bool ends_after(NodeId id, int64_t expires_ms) const;
   void set_end(NodeId id, int64_t expires_ms) noexcept;
   void expire_at(NodeId id, int64_t ms) noexcept;
-  void place_expiry(NodeId id, Life& life);
-  void drop_outdated_expiries();
   void prune(NodeId id, bool keep);
   void tell_evicting(NodeId id, int32_t from, EvictReason why) const {
     if (observer_.evicting && !is_private(nodes_[id])) observer_.evicting(id, from, why);
@@ -541,15 +471,14 @@ class Tree {
   std::unordered_map<NodeId, State> states_;
   StateQueue state_queue_;  // those that may go
   int64_t state_evictions_ = 0;
-  int32_t held_state_pages_ = 0;              // of pinned states, and those without a node:
-  int32_t loose_state_pages_ = 0;             // taken, and not yet a node's
-  std::vector<Namespace*> limited_;           // those with a queue of their own,
-  std::vector<Namespace*> changed_;           // of them, with room for all: renew_offers() comes
-  Offers offers_;                             // of the others that make one
-  std::unordered_map<NodeId, Life> expires_;  // of the nodes that do
-  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
+  int32_t held_state_pages_ = 0;     // of pinned states, and those without a node:
+  int32_t loose_state_pages_ = 0;    // taken, and not yet a node's
+  std::vector<Namespace*> limited_;  // those with a queue of their own,
+  std::vector<Namespace*> changed_;  // of them, with room for all: renew_offers() comes
+  Offers offers_;                    // of the others that make one
+  Lifetimes lifetimes_;
   bool expired_queued_ = false;  // a queue may have something that is over
-  Observer observer_;
+  TreeObserver observer_;
   bool keep_created_;
   int64_t tick_ = 0;
   int64_t changes_ = 0;

@@ -7,30 +7,23 @@
 // Every use has an end, or none, for what it reads and for what it adds: a node ends with the last
 // of them. So an edge is split where a use ends inside it, and what is added behind a node that ends
 // later begins a node of its own.
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <new>
 #include <utility>
-#include <vector>
 
 #include "tree/tree.h"
 
 namespace prefix {
 namespace {
 
-constexpr size_t kFewExpiries = 64;
-constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
-
-int64_t end_of_use(int64_t expires_ms) { return expires_ms == 0 ? kNever : expires_ms; }
+int64_t end_of_use(int64_t expires_ms) { return expires_ms == 0 ? Lifetimes::kNever : expires_ms; }
 
 }  // namespace
 
 int64_t Tree::end_of_life(NodeId id) const {
   if (nodes_[id].expired) return std::numeric_limits<int64_t>::min();
-  if (expires_.empty()) return kNever;
-  const auto found = expires_.find(id);
-  return found != expires_.end() ? found->second.end_ms : kNever;
+  return lifetimes_.end_of(id);
 }
 
 bool Tree::ends_before(NodeId id, int64_t expires_ms) const {
@@ -45,29 +38,11 @@ bool Tree::ends_after(NodeId id, int64_t expires_ms) const {
 // and the first to go.
 void Tree::expire_at(NodeId id, int64_t ms) noexcept {
   try {
-    const auto [life, is_new] = expires_.try_emplace(id, Life{ms, ms});
-    life->second.end_ms = ms;
-    if (!is_new && ms >= life->second.place_ms) return;
-    if (expiries_.size() > 2 * expires_.size() + kFewExpiries) drop_outdated_expiries();
-    place_expiry(id, life->second);
+    lifetimes_.set(id, ms);
   } catch (const std::bad_alloc&) {
-    expires_.erase(id);
     nodes_[id].expired = true;
     children_changed(id);
   }
-}
-
-// Without memory when one was taken before.
-void Tree::place_expiry(NodeId id, Life& life) {
-  expiries_.push({life.end_ms, id});
-  life.place_ms = life.end_ms;
-}
-
-void Tree::drop_outdated_expiries() {
-  std::vector<Expiry> all;
-  all.reserve(expires_.size());
-  for (const auto& [node, life] : expires_) all.push_back({life.place_ms, node});
-  expiries_ = decltype(expiries_)(std::greater<>(), std::move(all));
 }
 
 // Of a node that is not queued, whatever its end was.
@@ -75,8 +50,8 @@ void Tree::set_end(NodeId id, int64_t expires_ms) noexcept {
   if (std::exchange(nodes_[id].expired, false)) children_changed(id);
   if (expires_ms != 0) {
     expire_at(id, expires_ms);
-  } else if (!expires_.empty()) {
-    expires_.erase(id);
+  } else {
+    lifetimes_.erase(id);
   }
 }
 
@@ -100,20 +75,11 @@ void Tree::prolong(NodeId id, int32_t length, int64_t expires_ms) noexcept {
 
 int64_t Tree::expire(int64_t now_ms) {
   const int64_t before = tokens_;
-  while (!expiries_.empty() && expiries_.top().at_ms <= now_ms) {
-    const Expiry due = expiries_.top();
-    expiries_.pop();
-    const auto found = expires_.find(due.id);
-    if (found == expires_.end() || found->second.place_ms != due.at_ms) continue;  // gone since
-    if (found->second.end_ms > now_ms) {                                           // used since
-      place_expiry(due.id, found->second);
-      continue;
-    }
-    expires_.erase(found);
-    if (nodes_[due.id].queued) dequeue(due.id);
-    nodes_[due.id].expired = true;
-    children_changed(due.id);
-    queue_or_evict(due.id, EvictReason::kExpired);
+  for (NodeId id; (id = lifetimes_.take_due(now_ms)) != kNoNode;) {
+    if (nodes_[id].queued) dequeue(id);
+    nodes_[id].expired = true;
+    children_changed(id);
+    queue_or_evict(id, EvictReason::kExpired);
   }
   if (!std::exchange(expired_queued_, false)) return before - tokens_;
   const auto sweep = [&](EvictionQueue& queue) {

@@ -24,7 +24,7 @@ struct Watched {
       : block(event_tokens),
         states(with_states),
         events(cache.tree, cache.keys, cache.pool, capacity, event_tokens, with_states) {
-    Tree::Observer observer;
+    TreeObserver observer;
     observer.evicting = [this](NodeId id, int32_t from, EvictReason) { events.evicting(id, from); };
     observer.computed = [this](NodeId id, int32_t from) { events.computed(id, from); };
     observer.state_kept = [this](NodeId id) { events.state_kept(id); };

@@ -15,7 +15,7 @@ using namespace testing_support;
 
 struct PagesToSaveTest : testing::Test {
   PagesToSaveTest() {
-    Tree::Observer observer;
+    TreeObserver observer;
     observer.evicting = [this](NodeId id, int32_t from, EvictReason) {
       pages.evicting(cache.tree, id, from);
     };

@@ -408,9 +408,9 @@ TEST(TreeExpiry, WhatASequenceAddsEndsAsItsOwnUse) {
   EXPECT_EQ(cache.tree.expire(100), 2);
   EXPECT_EQ(cache.matched(run_of(1, 40)), 40);
 
-  // Where the prompt ends sooner, the use prolongs it: one node.
+  // Where the prompt ends sooner, a further sequence of its request prolongs it: one node.
   const NodeId brief = cache.use(run_of(2, 40), {.expires_ms = 200});
-  const NodeId held = cache.attach(run_of(2, 40), {.expires_ms = 300});
+  const NodeId held = cache.attach(run_of(2, 40), {.expires_ms = 300, .count_as_use = false});
   EXPECT_EQ(held, brief);
   EXPECT_EQ(cache.tree.advance(held, 40, 7, {.expires_ms = 310}, &pages), brief);
 }

@@ -283,7 +283,7 @@ void CheckedTree::advance(Sequence& s, char token) {
       ++s.edge->uses;
       s.edge->priority = std::max(s.edge->priority, s.use.priority);
     }
-  } else if (from->end() == length && from->children == 0 &&
+  } else if (from->end() == length && from->children == 0 && from->uses < 2 &&
              end_of(*from) <= end_of(s.use.expires_ms) &&
              from->priority <= s.use.priority) {  // a leaf grows
     count(*from, -1);

@@ -209,7 +209,8 @@ TEST_F(TreeTest, WhatNeverFitsEvictsNothing) {
 
 TEST_F(TreeTest, AdvanceGrowsALeafFollowsAnEdgeOrBranches) {
   const NodeId a = attach({1, 2});
-  const NodeId b = attach({1, 2});
+  const Tokens prompt{1, 2};  // of a second sequence of the same request
+  const NodeId b = tree.attach(tree.match(root, prompt), prompt, {.count_as_use = false});
   EXPECT_EQ(a, b);
   int32_t pages = 0;
   NodeId x = tree.advance(a, 2, 7, {.job = 1}, &pages);
@@ -226,6 +227,20 @@ TEST_F(TreeTest, AdvanceGrowsALeafFollowsAnEdgeOrBranches) {
   EXPECT_EQ(path_of(tree, y), (Tokens{1, 2, 7, 9}));
   EXPECT_EQ(tree.node(x).locks, 1);
   EXPECT_EQ(tree.node(y).locks, 1);
+}
+
+TEST_F(TreeTest, AnAnswerInheritsNoUsesOfItsPrompt) {
+  const NodeId prompt = attach({1, 2});
+  EXPECT_EQ(attach({1, 2}), prompt);
+  int32_t pages = 0;
+  const NodeId answer = tree.advance(prompt, 2, 7, {.job = 1}, &pages);
+  EXPECT_NE(answer, prompt);
+  EXPECT_EQ(pages, 0) << "it is lent the rest of the page";
+  EXPECT_EQ(tree.node(prompt).uses, 2u);
+  EXPECT_EQ(tree.node(answer).uses, 1u);
+  EXPECT_EQ(tree.advance(answer, 3, 8, {.job = 1}, &pages), answer) << "and grows in place";
+  EXPECT_EQ(path_of(tree, answer), (Tokens{1, 2, 7, 8}));
+  tree.check();
 }
 
 TEST_F(TreeTest, NamespacesShareNothing) {
