@@ -1,6 +1,5 @@
 // An hour of traffic at ten requests a second, as fast as it goes: the budget holds in every
-// second, and what the engine says it uses is
-// what the process has.
+// second, and what the engine says it uses is what the process has.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -56,6 +55,12 @@ class Traffic {
       batch.push_back(std::move(spec));
     }
     return batch;
+  }
+  // Of the histories, which are in the process, too.
+  int64_t bytes() const {
+    size_t tokens = 0;
+    for (const User& user : users_) tokens += user.tokens.capacity();
+    return static_cast<int64_t>(tokens * sizeof(int32_t));
   }
   // What an owner does besides.
   void tidy() {
@@ -139,14 +144,15 @@ TEST(Hour, TheBudgetHoldsAndWhatIsTrackedIsWhatIsThere) {
   EXPECT_GE(end.kv_bytes_peak, budget - 2 * page) << "the budget was not what limited it";
   EXPECT_GT(end.evictions, seconds / 10);
   EXPECT_LT(failed, seconds) << "of " << seconds * 10;
-  const auto used = static_cast<double>(resident_bytes() - before);
+  const auto used = static_cast<double>(resident_bytes() - before - traffic.bytes());
   const auto said = static_cast<double>(tracked());
   std::printf(
       "%d seconds: %lld tokens given, %lld computed, %lld evicted, %lld requests failed; "
-      "tracked %.1f MB, resident %.1f MB\n",
+      "tracked %.1f MB, resident %.1f MB and %.1f MB of histories\n",
       seconds, static_cast<long long>(end.tokens_given),
       static_cast<long long>(end.tokens_computed), static_cast<long long>(end.evicted_tokens),
-      static_cast<long long>(failed), said * 1e-6, used * 1e-6);
+      static_cast<long long>(failed), said * 1e-6, used * 1e-6,
+      static_cast<double>(traffic.bytes()) * 1e-6);
   // A sanitizer's own memory is in the process too.
   if (!quick()) {
     EXPECT_NEAR(used / said, 1, 0.01);
