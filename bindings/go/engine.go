@@ -242,7 +242,8 @@ func (e *Engine) Stats() (EngineStats, error) {
 }
 
 // Shutdown takes no more requests, waits for those that run, and frees model and cache. When ctx ends first, it
-// cancels what still runs. A task hands its requests over little by little: wait for it before. Later calls on the engine give [ErrMisuse].
+// cancels what still runs. A task hands its requests over little by little: wait for it before. What would compute
+// afterwards, or use the cache, gives [ErrMisuse]; Stats, Info and Metrics can still be read until Close.
 func (e *Engine) Shutdown(ctx context.Context) error {
 	shutdown := func(timeout int64) error {
 		return callOn(&e.handle, func(raw uintptr, f *swig.Error) int32 {

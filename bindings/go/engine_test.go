@@ -299,6 +299,11 @@ func TestShutdown(t *testing.T) {
 	if _, err := engine.Run(background, generations(t, engine, 1)); !errors.Is(err, prefix.ErrMisuse) {
 		t.Error(err)
 	}
+	if stats := must(engine.Stats())(t); stats.RequestsFinished+stats.RequestsFailed != 500 {
+		t.Error(stats)
+	}
+	must(engine.Info())(t)
+	must(engine.Metrics())(t)
 }
 
 // While it waits for what runs, the library lets nobody in.

@@ -1,7 +1,7 @@
 use prefix::{Engine, Request};
 
-fn main() -> prefix::Result<()> {
-    let engine = Engine::open(std::env::args().nth(1).expect("usage: cache MODEL"))?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let engine = Engine::open(std::env::args().nth(1).ok_or("usage: cache MODEL")?)?;
     let system: Vec<i32> = (1..100).collect();
     let mut batch = engine.batch()?;
     batch.add(Request::warm(&system))?;

@@ -2,7 +2,7 @@ use prefix::{Chat, Engine, Options, Task, TaskKind, Tokenizer};
 use std::io::Write;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let model = std::env::args().nth(1).expect("usage: chat MODEL");
+    let model = std::env::args().nth(1).ok_or("usage: chat MODEL")?;
     let (engine, tokenizer) = (Engine::open(&model)?, Tokenizer::open(&model)?);
     let options = Options::new()?.set("max_tokens", 40)?.set("stream", true)?;
     let mut builder = Task::builder(&engine, &tokenizer, TaskKind::Chat, Some(&options))?;

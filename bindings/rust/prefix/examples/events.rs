@@ -1,7 +1,7 @@
 use prefix::{Engine, Options, Request};
 
-fn main() -> prefix::Result<()> {
-    let engine = Engine::open(std::env::args().nth(1).expect("usage: events MODEL"))?;
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let engine = Engine::open(std::env::args().nth(1).ok_or("usage: events MODEL")?)?;
     let options = Options::new()?.set("max_tokens", 100)?;
     let mut batch = engine.batch()?;
     batch.add(Request::generate(&[1, 5, 9, 12]).options(&options))?;
@@ -9,5 +9,5 @@ fn main() -> prefix::Result<()> {
     for event in job.events().take(20) {
         println!("{:?}", event?.kind);
     }
-    job.cancel() // any thread may do this, at any time
+    Ok(job.cancel()?) // any thread may do this, at any time
 }

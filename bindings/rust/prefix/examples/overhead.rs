@@ -9,8 +9,8 @@ use prefix::{Engine, Options, Request, Token, Values};
 
 const DOCUMENTS: usize = 1000;
 
-fn main() -> prefix::Result<()> {
-    let model = std::env::args().nth(1).expect("usage: overhead MODEL");
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = std::env::args().nth(1).ok_or("usage: overhead MODEL")?;
     let engine = Engine::open_with(model, &Options::new()?.set("threads", 1)?)?;
 
     // One call that does nothing: the state of the engine.

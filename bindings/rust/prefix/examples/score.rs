@@ -1,7 +1,7 @@
 use prefix::{Engine, Request};
 
-fn main() -> prefix::Result<()> {
-    let model = std::env::args().nth(1).expect("usage: score MODEL");
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = std::env::args().nth(1).ok_or("usage: score MODEL")?;
     let engine = Engine::open(model)?;
     let question = [1, 5, 9, 12];
     let answers = [vec![3, 4], vec![7], vec![8, 8, 2]];

@@ -149,7 +149,7 @@ impl fmt::Display for Status {
 }
 
 /// A failed call, or a failed request of a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,
     message: String,
@@ -198,6 +198,13 @@ impl fmt::Display for Error {
         } else {
             write!(f, "{} ({})", self.message, self.status())
         }
+    }
+}
+
+/// What `unwrap` and a `main` that returns an error print: the function, and the sentence.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.function)
     }
 }
 

@@ -85,11 +85,37 @@ fn overhead_prints_json() {
     }
 }
 
+const SHOWN: &[&str] = if cfg!(feature = "text") {
+    &["cache", "chat", "events", "rerank", "score"]
+} else {
+    &["cache", "events", "score"]
+};
+
+/// What a program says on standard error when it fails.
+fn said(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "an error, and no panic");
+    String::from_utf8(output.stderr).unwrap()
+}
+
 #[test]
 fn an_example_without_a_model_says_how_to_use_it() {
-    let output = example("score").output().unwrap();
-    assert!(!output.status.success());
-    assert!(String::from_utf8_lossy(&output.stderr).contains("usage: score MODEL"));
+    for name in SHOWN {
+        let usage = format!("Error: \"usage: {name} MODEL\"\n");
+        assert_eq!(said(&mut example(name)), usage);
+    }
+}
+
+#[test]
+fn an_example_with_a_wrong_model_says_what_is_wrong() {
+    for name in SHOWN {
+        let reason = said(example(name).arg("/no model"));
+        assert!(reason.starts_with("Error: prefix_engine_"), "{reason}");
+        assert!(
+            reason.contains("/no model") && reason.ends_with(" (PREFIX_ERR_NOT_FOUND)\n"),
+            "{reason}"
+        );
+    }
 }
 
 #[test]

@@ -257,7 +257,8 @@ public final class Engine extends Owned {
 
     /**
      * Takes no more requests, waits for those that run, cancels what then still runs, and frees model and cache.
-     * Later calls fail with MISUSE.
+     * What would compute afterwards, or use the cache, fails with MISUSE; stats, info and metrics can still be read until
+     * the engine is closed.
      *
      * @param timeout the longest time to wait
      * @throws InterruptedException when this thread is interrupted while it waits; what still ran has been cancelled then,

@@ -310,6 +310,9 @@ class EngineTest {
             assertTrue(job.partialTokens(499).length < 200);
             assertEquals(Status.CANCELLED, statusOf(() -> job.tokens(499)));
             assertEquals(Status.MISUSE, statusOf(() -> engine.run(batch)));
+            EngineStats stats = engine.stats();
+            assertEquals(500, stats.requestsFinished() + stats.requestsFailed());
+            assertTrue(engine.info().layers() > 0 && !engine.metrics().isEmpty());
         }
     }
 

@@ -4,11 +4,7 @@ import io.prefix.Ordering;
 import io.prefix.Parts;
 import io.prefix.TableOrder;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /**
  * Where each row of a table goes, found from hashes and lengths of its cells: the texts themselves stay where they are.
@@ -31,8 +27,8 @@ record Plan(
         long hit,
         long distinct,
         long computed) {
-    /** The most numbers that stand for the prompts while they are shared out: 256 MiB of them. */
-    private static final long MOST_UNITS = 1L << 26;
+    /** The most numbers that stand for the prompts while they are shared out: 64 MiB of them, and a copy. */
+    private static final long MOST_UNITS = 1L << 24;
 
     /**
      * Plans a table.
@@ -58,7 +54,7 @@ record Plan(
                 Arrays.stream(sorted).map(row -> values[row]).toArray(long[][]::new),
                 Arrays.stream(sorted).map(row -> lengths[row]).toArray(int[][]::new));
         int[][] prompts = new int[values.length][];
-        Units units = new Units(1 + order.tokens() / mostUnits, values[0].length);
+        Units units = new Units(1 + order.tokens() / mostUnits, values);
         int[][] columns = new int[values.length][];
         for (int i = 0; i < prompts.length; i++) {
             int row = sorted[Math.toIntExact(order.rows()[i])];
@@ -99,24 +95,38 @@ record Plan(
     /** Prompts as token ids: a cell is as many equal numbers as its length asks for. */
     private static final class Units {
         private final long bytes;
-        private final List<Map<Long, Integer>> numbers;
-        private int next;
+        /** Of each column what is in it, ascending, and the number that stands for it, 0 until it is seen: arrays, since a
+         * map has two objects and more for each cell that is like no other. */
+        private final long[][] cells;
+        private final int[][] numbers;
+        private int last;
 
-        Units(long bytes, int columns) {
+        Units(long bytes, long[][] values) {
             this.bytes = bytes;
-            numbers = Stream.<Map<Long, Integer>>generate(HashMap::new).limit(columns).toList();
+            cells = IntStream.range(0, values[0].length)
+                    .mapToObj(c -> Arrays.stream(values).mapToLong(row -> row[c]).sorted().distinct().toArray())
+                    .toArray(long[][]::new);
+            numbers = Arrays.stream(cells).map(column -> new int[column.length]).toArray(int[][]::new);
         }
 
         int[] of(long[] values, int[] lengths, int[] columns) {
             int[] room = new int[Arrays.stream(lengths).map(this::count).sum()];
             int end = 0;
             for (int c : columns) {
-                int number = numbers.get(c).computeIfAbsent(values[c], v -> next++);
+                int number = number(c, values[c]);
                 int count = count(lengths[c]);
                 Arrays.fill(room, end, end + count, number);
                 end += count;
             }
             return room;
+        }
+
+        private int number(int column, long cell) {
+            int place = Arrays.binarySearch(cells[column], cell);
+            if (numbers[column][place] == 0) {
+                numbers[column][place] = ++last;
+            }
+            return numbers[column][place];
         }
 
         private int count(int length) {

@@ -28,11 +28,19 @@ import org.apache.spark.sql.types.StructType;
  */
 public final class TableLayout {
     private final Dataset<Row> prompts;
-    private final Plan plan;
+    private final double sharedBefore;
+    private final double shared;
+    private final double duplicated;
 
     private TableLayout(Dataset<Row> prompts, Plan plan) {
         this.prompts = prompts;
-        this.plan = plan;
+        sharedBefore = share(plan.hitBefore(), plan.bytes());
+        shared = share(plan.hit(), plan.bytes());
+        duplicated = share(plan.computed() - plan.distinct(), plan.distinct());
+    }
+
+    private static double share(long part, long whole) {
+        return whole == 0 ? 0 : (double) part / whole;
     }
 
     /**
@@ -54,32 +62,42 @@ public final class TableLayout {
         Dataset<Row> cells = table.select(
                 quoted(key).as("key"),
                 array(columns.stream().map(TableLayout::field).toArray(Column[]::new)).as("cells"));
+        Outline outline = outline(cells, key);
+        Plan plan = Plan.of(outline.values(), outline.lengths(), parts);
+        Dataset<Row> placed = placed(cells, outline.keys(), plan);
+        refuseEqual(placed, key);
+        return new TableLayout(prompts(cells, placed, parts), plan);
+    }
+
+    /** What the driver needs of each row, without the rows that Spark makes of it. */
+    private record Outline(Object[] keys, long[][] values, int[][] lengths) {}
+
+    private static Outline outline(Dataset<Row> cells, String key) {
         List<Row> rows = cells.select(
                         col("key"),
                         expr("transform(cells, c -> xxhash64(c))"),
                         // The comma behind it; a field that is null is left out.
                         expr("transform(cells, c -> coalesce(octet_length(c) + 1, 0))"))
                 .collectAsList();
-        long[][] values = new long[rows.size()][];
-        int[][] lengths = new int[rows.size()][];
-        for (int i = 0; i < values.length; i++) {
+        Object[] keys = new Object[rows.size()];
+        long[][] values = new long[keys.length][];
+        int[][] lengths = new int[keys.length][];
+        for (int i = 0; i < keys.length; i++) {
             Row row = rows.get(i);
             if (row.isNullAt(0)) {
                 throw new IllegalArgumentException("column " + key + " is no key: a row has none");
             }
+            keys[i] = row.get(0);
             values[i] = row.<Long>getList(1).stream().mapToLong(v -> v).toArray();
             lengths[i] = row.<Integer>getList(2).stream().mapToInt(v -> v).toArray();
         }
-        Plan plan = Plan.of(values, lengths, parts);
-        Dataset<Row> placed = placed(cells, rows, plan);
-        refuseEqual(placed, key);
-        return new TableLayout(prompts(cells, placed, parts), plan);
+        return new Outline(keys, values, lengths);
     }
 
-    private static Dataset<Row> placed(Dataset<Row> cells, List<Row> rows, Plan plan) {
-        List<Row> places = new ArrayList<>(rows.size());
-        for (int i = 0; i < rows.size(); i++) {
-            places.add(RowFactory.create(rows.get(i).get(0), plan.part()[i], plan.place()[i], plan.columns()[i]));
+    private static Dataset<Row> placed(Dataset<Row> cells, Object[] keys, Plan plan) {
+        List<Row> places = new ArrayList<>(keys.length);
+        for (int i = 0; i < keys.length; i++) {
+            places.add(RowFactory.create(keys[i], plan.part()[i], plan.place()[i], plan.columns()[i]));
         }
         DataType type = cells.schema().apply("key").dataType();
         StructType schema = new StructType()
@@ -142,7 +160,7 @@ public final class TableLayout {
      * @return the share of their bytes, in [0, 1]
      */
     public double sharedBefore() {
-        return plan.bytes() == 0 ? 0 : (double) plan.hitBefore() / plan.bytes();
+        return sharedBefore;
     }
 
     /**
@@ -151,7 +169,7 @@ public final class TableLayout {
      * @return the share of their bytes, in [0, 1]
      */
     public double shared() {
-        return plan.bytes() == 0 ? 0 : (double) plan.hit() / plan.bytes();
+        return shared;
     }
 
     /**
@@ -160,6 +178,6 @@ public final class TableLayout {
      * @return the share of what one engine would compute
      */
     public double duplicated() {
-        return plan.distinct() == 0 ? 0 : (double) (plan.computed() - plan.distinct()) / plan.distinct();
+        return duplicated;
     }
 }

@@ -76,6 +76,15 @@ class PlanTest {
         assertArrayEquals(exact.part(), plan.part());
     }
 
+    /** However long the texts are: what stands for them is in the driver's heap twice. */
+    @Test
+    void theNumbersOfATableTake64MiB() {
+        int[][] lengths = IntStream.range(0, 40).mapToObj(i -> new int[] {1 << 20, 1 << 20}).toArray(int[][]::new);
+        long[][] different = IntStream.range(0, 40).mapToObj(i -> new long[] {i, -1 - i}).toArray(long[][]::new);
+        long numbers = Plan.of(different, lengths, 1).computed();
+        assertTrue(numbers > 12 << 20 && numbers <= 16 << 20, numbers + " numbers");
+    }
+
     @Test
     void aTableWithoutRows() {
         assertEquals(0, Plan.of(new long[0][], new int[0][], 3).part().length);
