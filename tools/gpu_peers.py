@@ -175,6 +175,9 @@ PARTS = ("rates", "sdpa", "flex", "flashinfer", "linear", "generate")
 
 
 def main(arguments: list[str]) -> int:
+    if "--help" in arguments:
+        print(__doc__.strip())
+        return 0
     if len(arguments) < 2 or not arguments[0].isdigit() or not set(arguments[1:]) <= set(PARTS):
         print(f"usage: gpu_peers.py SECONDS PART..., parts {', '.join(PARTS)}", file=sys.stderr)
         return 2

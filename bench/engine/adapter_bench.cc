@@ -1,20 +1,9 @@
-// What adapters cost: batches with eight of them against the same batches without, prefixes shared
-// in both by eights.
-//
-//   adapter_bench SHAPE [--layers N] [--threads N] [--isa NAME] [--pairs N] [--rank N]
-//                 [--modules q_proj,v_proj,...] [--prefill B,P,S]... [--decode Q,P,S,T]...
-//
-// SHAPE is one of tools/checkpoint; its model and adapters for all its layers are written to a
-// folder that goes at the end. --prefill: B requests, each eighth of them with a prefix P of its own
-// and own suffixes S, one score each. --decode: Q generations of T tokens. JSON lines: medians of
-// pairs of runs in turns, of the processor time of all threads.
-#include <cstdio>
-#include <cstdlib>
-#include <ctime>
-#include <filesystem>
+// Batches with eight adapters, with one and with none, in turns; prefixes are shared in all by eights.
 #include <string>
 #include <vector>
 
+#include "../folder.h"
+#include "../line.h"
 #include "batches.h"
 #include "engine/engine.h"
 #include "random_adapter.h"
@@ -30,8 +19,8 @@ constexpr int kAdapters = 8;
 
 struct Settings {
   std::string shape, isa = "auto";
-  int layers = 0, threads = 2, pairs = 5;
-  tools::PeftAdapter adapter{.rank = 16, .alpha = 32};
+  int layers = 0, threads = 2, pairs = 5, rank = 16;
+  tools::PeftAdapter adapter{.alpha = 32};
   std::vector<bench::BatchShape> batches;
 };
 
@@ -55,84 +44,57 @@ void measure(Engine& engine, const Settings& s, const bench::BatchShape& shape) 
     of_eight.push_back(eight.cpu_seconds / without.cpu_seconds);
     of_one.push_back(single.cpu_seconds / without.cpu_seconds);
   }
-  std::printf(
-      "{\"bench\": \"adapters\", \"shape\": \"%s\", \"layers\": %d, \"isa\": \"%s\", "
-      "\"threads\": %d, \"rank\": %d, \"modules\": %zu, ",
-      s.shape.c_str(), engine.info().layers, engine.info().isa.c_str(), s.threads,
-      static_cast<int>(s.adapter.rank), s.adapter.modules.size());
-  bench::print_shape(shape);
-  std::printf(
-      ", \"rows\": %lld, \"seconds\": %.4g, \"cpu_seconds\": %.4g, "
-      "\"eight_adapters\": %.4f, \"one_adapter\": %.4f}\n",
-      static_cast<long long>(without.rows), median(times), median(cpu), median(of_eight),
-      median(of_one));
-  std::fflush(stdout);
+  const EngineInfo info = engine.info();
+  bench::Line line("adapters");
+  line.field("shape", s.shape).field("layers", info.layers).field("isa", info.isa);
+  line.field("threads", s.threads).field("rank", s.rank);
+  line.field("modules", s.adapter.modules.size()).list("batch", shape).field("rows", without.rows);
+  line.field("seconds", median(times)).field("cpu_seconds", median(cpu));
+  line.field("eight_adapters", median(of_eight)).field("one_adapter", median(of_one)).print();
 }
 
-int usage(const char* program) {
-  std::fprintf(stderr,
-               "usage: %s SHAPE [--layers N] [--threads N] [--isa NAME] [--pairs N] [--rank N]\n"
-               "       [--modules LIST] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
-               program);
-  return 2;
+void measure_all(Settings s) {
+  tools::CheckpointShape shape = tools::named_shape(s.shape);
+  if (s.layers > 0) shape.layers = s.layers;
+  const bench::Folder folder;
+  const std::string model = folder.path() + "/model";
+  tools::write_checkpoint(model, shape);
+  Options options;
+  options.set("threads", std::to_string(s.threads));
+  options.set("isa", s.isa);
+  options.set("cache", "false");
+  options.set("cache_bytes", "4G");
+  const auto engine = Engine::create(model, options, nullptr);
+  s.adapter.rank = s.rank;
+  s.adapter.deviation = 0.01f;
+  for (int i = 0; i < kAdapters; ++i) {
+    const std::string name = cat("a", i);
+    s.adapter.seed = static_cast<unsigned>(i) + 1;
+    tools::write_adapter(folder.path() + "/" + name, shape, s.adapter);
+    engine->load_adapter(name, folder.path() + "/" + name);
+  }
+  if (s.batches.empty()) s.batches = {{8, 0, 256}, {64, 256, 32}, {8, 0, 64, 64}, {64, 0, 32, 32}};
+  for (const bench::BatchShape& batch : s.batches) measure(*engine, s, batch);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return usage(argv[0]);
   Settings s;
-  s.shape = argv[1];
-  for (int i = 2; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (i + 1 == argc) return usage(argv[0]);
-    const std::string value = argv[i + 1];
-    if (flag == "--layers")
-      s.layers = std::atoi(value.c_str());
-    else if (flag == "--threads")
-      s.threads = std::atoi(value.c_str());
-    else if (flag == "--isa")
-      s.isa = value;
-    else if (flag == "--pairs")
-      s.pairs = std::atoi(value.c_str());
-    else if (flag == "--rank")
-      s.adapter.rank = std::atoi(value.c_str());
-    else if (flag == "--modules")
-      s.adapter.modules = bench::parts_of(value);
-    else if (flag == "--prefill" || flag == "--decode") {
-      s.batches.emplace_back();
-      if (!bench::read_shape(flag, value, s.batches.back())) return usage(argv[0]);
-    } else {
-      return usage(argv[0]);
-    }
-  }
-  if (s.batches.empty()) s.batches = {{8, 0, 256}, {64, 256, 32}, {8, 0, 64, 64}, {64, 0, 32, 32}};
-  const std::string folder = (std::filesystem::temp_directory_path() /
-                              ("adapter-bench-" + std::to_string(std::time(nullptr))))
-                                 .string();
-  int status = 0;
-  try {
-    tools::CheckpointShape shape = tools::named_shape(s.shape);
-    if (s.layers > 0) shape.layers = s.layers;
-    tools::write_checkpoint(folder + "/model", shape);
-    Options options;
-    options.set("threads", std::to_string(s.threads));
-    options.set("isa", s.isa);
-    options.set("cache", "false");
-    options.set("cache_bytes", "4G");
-    const auto engine = Engine::create(folder + "/model", options, nullptr);
-    for (int i = 0; i < kAdapters; ++i) {
-      const std::string name = "a" + std::to_string(i);
-      s.adapter.seed = static_cast<unsigned>(i) + 1;
-      s.adapter.deviation = 0.01f;
-      tools::write_adapter(folder + "/" + name, shape, s.adapter);
-      engine->load_adapter(name, folder + "/" + name);
-    }
-    for (const bench::BatchShape& batch : s.batches) measure(*engine, s, batch);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
-    status = 1;
-  }
-  std::filesystem::remove_all(folder);
-  return status;
+  bench::Program program(
+      "adapter_bench",
+      "what adapters cost: processor time of batches with eight of them, and with one, over that\n"
+      "without, medians of pairs of runs in turns (eight_adapters, one_adapter)",
+      "tiny --pairs 1 --prefill 8,32,8 --decode 8,16,8,4");
+  program.argument("SHAPE", "of a model with random weights, as prefix-random-checkpoint takes it",
+                   s.shape);
+  program.option("--layers", "N", "of the model; 0: as many as it has", s.layers, 0, 1000);
+  program.option("--threads", "N", "of the engine", s.threads, 1, 1024);
+  program.option("--isa", "NAME", "level of the CPU", s.isa);
+  program.option("--pairs", "N", "runs of each", s.pairs, 1, 1000);
+  program.option("--rank", "N", "of the adapters", s.rank, 1, 4096);
+  program.option("--modules", "LIST", "q_proj,v_proj and so on (default: all seven)",
+                 [&](const std::string& list) { s.adapter.modules = bench::parts_of(list); });
+  bench::add_shapes(program, s.batches);
+  return program.run(argc, argv, [&] { measure_all(s); });
 }

@@ -1,8 +1,6 @@
 // Batches of requests that benchmarks of engines run in turns, and what a run took.
 #pragma once
 
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <random>
 #include <sstream>
@@ -10,6 +8,9 @@
 #include <vector>
 
 #include "../ops/measure.h"
+#include "../program.h"
+#include "base/quote.h"
+#include "base/status.h"
 #include "engine/engine.h"
 
 namespace prefix::bench {
@@ -25,10 +26,40 @@ inline std::vector<std::string> parts_of(const std::string& text) {
 // generations of T tokens.
 using BatchShape = std::vector<int>;
 
-// Reads the value of --prefill or --decode; false if it has another number of parts.
-inline bool read_shape(const std::string& flag, const std::string& value, BatchShape& shape) {
-  for (const std::string& part : parts_of(value)) shape.push_back(std::atoi(part.c_str()));
-  return shape.size() == (flag == "--prefill" ? 3u : 4u);
+inline BatchShape read_shape(std::string_view flag, const std::string& value) {
+  const std::vector<std::string> parts = parts_of(value);
+  const bool prefill = flag == "--prefill";
+  if (parts.size() != (prefill ? 3u : 4u))
+    fail(Code::kInvalidArgument, flag, " = ", quote(value), " is not ",
+         prefill ? "B,P,S" : "Q,P,S,T", ", whole numbers with commas between");
+  BatchShape shape;
+  for (size_t i = 0; i < parts.size(); ++i)  // a prefix may be empty
+    shape.push_back(static_cast<int>(read_number(flag, parts[i], i == 1 ? 0 : 1, 1 << 20)));
+  return shape;
+}
+
+// --prefill and --decode, added to `shapes`.
+inline void add_shapes(Program& program, std::vector<BatchShape>& shapes) {
+  const auto add = [&shapes](std::string_view flag) {
+    return [&shapes, flag](const std::string& value) { shapes.push_back(read_shape(flag, value)); };
+  };
+  program.option("--prefill", "B,P,S",
+                 "B requests of a prefix of P tokens and S of their own, one score each",
+                 add("--prefill"));
+  program.option("--decode", "Q,P,S,T", "Q generations of T tokens behind such prompts",
+                 add("--decode"));
+}
+
+inline std::string text_of(const BatchShape& shape) {
+  std::string text;
+  for (const int part : shape) text += cat(text.empty() ? "" : ",", part);
+  return text;
+}
+
+// What is measured of a request that failed is nothing.
+inline void require_results(const Job& job) {
+  for (size_t i = 0; i < job.count(); ++i)
+    if (const RequestResult& r = job.result(i); r.status != Code::kOk) fail(r.status, r.message);
 }
 
 // The requests have `prefixes` different prefixes in turns.
@@ -69,15 +100,8 @@ inline Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
   r.seconds = seconds() - start;
   r.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
   r.rows = job->totals().rows;
-  if (job->totals().failed > 0)
-    std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
+  require_results(*job);
   return r;
-}
-
-inline void print_shape(const BatchShape& shape) {
-  std::printf("\"batch\": [");
-  for (size_t i = 0; i < shape.size(); ++i) std::printf("%s%d", i > 0 ? ", " : "", shape[i]);
-  std::printf("]");
 }
 
 }  // namespace prefix::bench

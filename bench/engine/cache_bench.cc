@@ -1,22 +1,14 @@
-// What the cache saves on a random checkpoint: the first token of a prompt that was seen before, in
-// memory, on disk and in a snapshot, against a cold one; and many calls with one template.
-//
-//   cache_bench CHECKPOINT [--threads N] [--prefix P] [--calls C] [--documents D] [--runs N]
-//
-// JSON lines; times are medians of --runs.
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
+// What the cache saves: the first token of a prompt that was seen before, in memory, on disk and in a
+// snapshot, against a cold one; and many calls with one template. Times are medians.
 #include <functional>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "../ops/measure.h"
+#include "../folder.h"
+#include "../line.h"
+#include "batches.h"
 #include "engine/engine.h"
 
 namespace {
@@ -26,7 +18,7 @@ using bench::median;
 
 struct Settings {
   std::string checkpoint;
-  std::string threads = "0";
+  int threads = 0;
   std::string folder;
   int prefix = 2048;
   int calls = 16;
@@ -39,7 +31,7 @@ constexpr int kDocument = 16;  // tokens
 
 std::shared_ptr<Engine> open(const Settings& s, bool disk) {
   Options options;
-  options.set("threads", s.threads);
+  options.set("threads", std::to_string(s.threads));
   options.set("cache_bytes", "8G");
   if (disk) options.set("cache_disk", s.folder + "/pages");
   options.set("cache_fetch_ms", "60000");
@@ -64,10 +56,7 @@ RequestSpec prompt(const std::vector<int32_t>& prefix, const std::vector<int32_t
 double first_token(Engine& engine, const RequestSpec& request) {
   const auto job = engine.submit({request});
   job->wait(-1);
-  if (job->result(0).status != Code::kOk) {
-    std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
-    std::exit(1);
-  }
+  bench::require_results(*job);
   return static_cast<double>(job->result(0).timing.first_us) * 1e-3;
 }
 
@@ -75,7 +64,8 @@ void bench_first_token(const Settings& s) {
   std::mt19937 random(1);
   std::vector<double> cold, memory, disk, snapshot;
   const std::string file = s.folder + "/snapshot";
-  const int32_t vocab = open(s, false)->info().vocab_size;
+  const EngineInfo info = open(s, false)->info();
+  const int32_t vocab = info.vocab_size;
   for (int i = 0; i < s.runs; ++i) {
     const auto prefix = random_tokens(random, s.prefix, vocab);
     const auto request = [&] { return prompt(prefix, random_tokens(random, kOwn, vocab)); };
@@ -100,19 +90,20 @@ void bench_first_token(const Settings& s) {
     std::fprintf(stderr, "first token: run %d of %d\n", i + 1, s.runs);
   }
   const double base = median(cold);
-  std::printf(
-      "{\"bench\":\"first_token\",\"prefix\":%d,\"own\":%d,\"cold_ms\":%.1f,\"memory_ms\":%.1f,"
-      "\"disk_ms\":%.1f,\"snapshot_ms\":%.1f,\"memory_share\":%.4f,\"disk_share\":%.4f,"
-      "\"snapshot_share\":%.4f}\n",
-      s.prefix, kOwn, base, median(memory), median(disk), median(snapshot), median(memory) / base,
-      median(disk) / base, median(snapshot) / base);
-  std::fflush(stdout);
+  bench::Line line("first_token");
+  line.field("isa", info.isa).field("threads", info.threads);
+  line.field("prefix", s.prefix).field("own", kOwn).field("cold_ms", base);
+  line.field("memory_ms", median(memory)).field("disk_ms", median(disk));
+  line.field("snapshot_ms", median(snapshot)).field("memory_share", median(memory) / base);
+  line.field("disk_share", median(disk) / base).field("snapshot_share", median(snapshot) / base);
+  line.print();
 }
 
 // --calls batches of --documents requests: a template of 48 tokens, a query of 16, a document.
 void bench_calls(const Settings& s) {
   const auto engine = open(s, false);
-  const int32_t vocab = engine->info().vocab_size;
+  const EngineInfo info = engine->info();
+  const int32_t vocab = info.vocab_size;
   std::mt19937 random(2);
   const auto front = random_tokens(random, 64, vocab);
   std::vector<std::vector<RequestSpec>> calls(static_cast<size_t>(s.calls));
@@ -129,6 +120,7 @@ void bench_calls(const Settings& s) {
     for (const auto& call : calls) {
       const auto job = engine->submit(call);
       job->wait(-1);
+      bench::require_results(*job);
       const JobTotals t = job->totals();
       sum.tokens_given += t.tokens_given;
       sum.tokens_computed += t.tokens_computed;
@@ -140,62 +132,37 @@ void bench_calls(const Settings& s) {
   const JobTotals first = pass();
   const JobTotals second = pass();
   const int64_t documents = int64_t{s.calls} * s.documents;
-  std::printf(
-      "{\"bench\":\"calls\",\"calls\":%d,\"documents\":%d,\"tokens_given\":%lld,"
-      "\"tokens_distinct\":%lld,\"first_rows\":%lld,\"first_s\":%.3f,\"second_rows\":%lld,"
-      "\"second_rows_per_document\":%.3f,\"second_s\":%.3f}\n",
-      s.calls, s.documents, static_cast<long long>(first.tokens_given),
-      static_cast<long long>(64 + documents * kDocument), static_cast<long long>(first.rows),
-      static_cast<double>(first.total_us) * 1e-6, static_cast<long long>(second.rows),
-      static_cast<double>(second.rows) / static_cast<double>(documents),
-      static_cast<double>(second.total_us) * 1e-6);
-  std::fflush(stdout);
+  bench::Line line("calls");
+  line.field("isa", info.isa).field("threads", info.threads);
+  line.field("calls", s.calls).field("documents", s.documents);
+  line.field("tokens_given", first.tokens_given);
+  line.field("tokens_distinct", 64 + documents * kDocument).field("first_rows", first.rows);
+  line.field("first_s", static_cast<double>(first.total_us) * 1e-6);
+  line.field("second_rows", second.rows);
+  line.field("second_rows_per_document",
+             static_cast<double>(second.rows) / static_cast<double>(documents));
+  line.field("second_s", static_cast<double>(second.total_us) * 1e-6).print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&]() -> std::string {
-      if (i + 1 < argc) return argv[++i];
-      std::fprintf(stderr, "%s needs a value\n", arg.c_str());
-      std::exit(2);
-    };
-    const auto number = [&] { return std::max(1, std::atoi(value().c_str())); };
-    if (arg == "--threads")
-      s.threads = value();
-    else if (arg == "--prefix")
-      s.prefix = number();
-    else if (arg == "--calls")
-      s.calls = number();
-    else if (arg == "--documents")
-      s.documents = number();
-    else if (arg == "--runs")
-      s.runs = number();
-    else
-      s.checkpoint = arg;
-  }
-  if (s.checkpoint.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s CHECKPOINT [--threads N] [--prefix P] [--calls C] [--documents D] "
-                 "[--runs N]\n",
-                 argv[0]);
-    return 2;
-  }
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("prefix-cache-bench-" + std::to_string(getpid()));
-  std::filesystem::create_directory(folder);
-  s.folder = folder.string();
-  int status = 0;
-  try {
+  bench::Program program(
+      "cache_bench",
+      "what the cache saves: milliseconds to the first token of a prompt that memory, the disk or a\n"
+      "snapshot holds, and their share of those of a cold one; rows and seconds of calls that repeat",
+      "MODEL --threads 1 --prefix 64 --calls 2 --documents 4 --runs 1");
+  program.argument("CHECKPOINT", "a model: a directory or a .gguf file", s.checkpoint);
+  program.option("--threads", "N", "of the engine; 0: one per processor", s.threads, 0, 1024);
+  program.option("--prefix", "N", "tokens of the prompt that was seen", s.prefix, 1, 1 << 20);
+  program.option("--calls", "N", "with one template", s.calls, 1, 100000);
+  program.option("--documents", "N", "of a call", s.documents, 1, 100000);
+  program.option("--runs", "N", "of the first token", s.runs, 1, 1000);
+  return program.run(argc, argv, [&] {
+    const bench::Folder folder;
+    s.folder = folder.path();
     bench_first_token(s);
     bench_calls(s);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    status = 1;
-  }
-  std::filesystem::remove_all(folder);
-  return status;
+  });
 }

@@ -1,17 +1,14 @@
 // One sequence that is decoded, beside reading memory: a step reads all weights, so no engine makes more
 // tokens a second than memory gives bytes for.
 //
-//   decode_bench MODEL [--option KEY=VALUE]... [--threads N] [--tokens N] [--turns N]
-//
 // A JSON line: bytes of weights that a token reads, GB/s of the same threads that read a buffer of as
 // many bytes, the limit that follows, tokens a second, and their share of it, the median of the turns
 // in which both took place one after the other.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
+#include "../line.h"
 #include "base/threads.h"
 #include "batches.h"
 #include "engine/memory_estimate.h"
@@ -37,9 +34,10 @@ int64_t bytes_a_token(const Settings& s) {
          (weights.tied ? 0 : static_cast<int64_t>(weights.embedding.bytes()));
 }
 
+constexpr size_t kPiece = size_t{1} << 17;  // numbers
+
 // GB/s: every thread its share of the buffer, in pieces that go around.
 double read_speed(Threads& threads, const std::vector<uint64_t>& buffer) {
-  constexpr size_t kPiece = size_t{1} << 17;  // numbers
   const auto pieces = static_cast<int64_t>(buffer.size() / kPiece);
   std::vector<uint64_t> sums(static_cast<size_t>(pieces));
   const double begin = bench::seconds();
@@ -56,11 +54,12 @@ double read_speed(Threads& threads, const std::vector<uint64_t>& buffer) {
   return static_cast<double>(pieces) * kPiece * sizeof(uint64_t) / seconds / 1e9;
 }
 
-int measure(const Settings& s) {
+void measure(const Settings& s) {
   const auto engine = Engine::create(s.model, s.options, nullptr);
   const int64_t bytes = bytes_a_token(s);
   Threads threads(s.threads);
-  const std::vector<uint64_t> buffer(static_cast<size_t>(bytes) / sizeof(uint64_t), 1);
+  const size_t numbers = static_cast<size_t>(bytes) / sizeof(uint64_t);
+  const std::vector<uint64_t> buffer((numbers + kPiece - 1) / kPiece * kPiece, 1);
   const auto time_of = [&](int tokens) {
     return bench::run(*engine, bench::make_batch({1, 4, 4, tokens}, 1, engine->info().vocab_size))
         .seconds;
@@ -70,56 +69,50 @@ int measure(const Settings& s) {
   std::vector<double> reads, rates, shares;
   for (int turn = 0; turn < s.turns; ++turn) {
     const double before = read_speed(threads, buffer);
-    const double rate = s.tokens / (time_of(s.tokens + 1) - time_of(1));
+    const double more = time_of(s.tokens + 1) - time_of(1);
+    if (more <= 0)
+      fail(Code::kInternal, "a token took no longer than ", s.tokens + 1,
+           " of them: other programs keep the processors busy, or --tokens is too small");
+    const double rate = s.tokens / more;
     const double read = (before + read_speed(threads, buffer)) / 2;
     reads.push_back(read);
     rates.push_back(rate);
     shares.push_back(rate * static_cast<double>(bytes) / 1e9 / read);
   }
-  std::printf(
-      "{\"bench\": \"decode\", \"isa\": \"%s\", \"threads\": %d, \"options\": %s, \"weight_bytes\": "
-      "%lld, \"read_gb_s\": %.4g, \"limit_tokens_s\": %.4g, \"tokens_s\": %.4g, \"share\": %.3f}\n",
-      engine->info().isa.c_str(), s.threads, s.options.to_json().c_str(),
-      static_cast<long long>(bytes), bench::median(reads),
-      bench::median(reads) * 1e9 / static_cast<double>(bytes), bench::median(rates),
-      bench::median(shares));
-  return 0;
-}
-
-int usage(const char* program) {
-  std::fprintf(stderr,
-               "usage: %s MODEL [--option KEY=VALUE]... [--threads N] [--tokens N] [--turns N]\n",
-               program);
-  return 2;
+  const double read = bench::median(reads);
+  bench::Line line("decode");
+  line.field("isa", engine->info().isa).field("threads", s.threads);
+  line.json("options", s.options.to_json()).field("weight_bytes", bytes).field("read_gb_s", read);
+  line.field("limit_tokens_s", read * 1e9 / static_cast<double>(bytes));
+  line.field("tokens_s", bench::median(rates)).field("share", bench::median(shares)).print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc % 2 != 0) return usage(argv[0]);
-  try {
-    Settings s;
-    s.model = argv[1];
+  Settings s;
+  std::vector<std::string> given;
+  bench::Program program(
+      "decode_bench",
+      "tokens a second of one sequence, and their share of what reading all weights for each of them\n"
+      "would allow: GB/s that the same threads read in the same turns",
+      "MODEL --threads 1 --tokens 32 --turns 1");
+  program.argument("MODEL", "a directory or a .gguf file", s.model);
+  program.option("--option", "KEY=VALUE", "of the engine",
+                 [&](const std::string& option) { given.push_back(option); });
+  program.option("--threads", "N", "of the engine", s.threads, 1, 1024);
+  program.option("--tokens", "N", "of a turn", s.tokens, 1, 1 << 20);
+  program.option("--turns", "N", "of which the median counts", s.turns, 1, 1000);
+  return program.run(argc, argv, [&] {
     s.options.set("cache", "false");
     s.options.set("cache_bytes", "256M");
-    for (int i = 2; i < argc; i += 2) {
-      const std::string flag = argv[i], value = argv[i + 1];
-      const size_t equals = value.find('=');
-      if (flag == "--option" && equals != value.npos)
-        s.options.set(value.substr(0, equals), value.substr(equals + 1));
-      else if (flag == "--threads")
-        s.threads = std::atoi(value.c_str());
-      else if (flag == "--tokens")
-        s.tokens = std::atoi(value.c_str());
-      else if (flag == "--turns")
-        s.turns = std::atoi(value.c_str());
-      else
-        return usage(argv[0]);
+    for (const std::string& option : given) {
+      const size_t equals = option.find('=');
+      if (equals == option.npos)
+        fail(Code::kInvalidArgument, "--option = ", quote(option), " is not KEY=VALUE");
+      s.options.set(option.substr(0, equals), option.substr(equals + 1));
     }
     s.options.set("threads", std::to_string(s.threads));
-    return measure(s);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
-    return 1;
-  }
+    measure(s);
+  });
 }

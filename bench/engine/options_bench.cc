@@ -1,19 +1,11 @@
-// One checkpoint under two settings, batches in turns: what an option costs or gains.
-//
-//   options_bench CHECKPOINT --a KEY=VALUE[,KEY=VALUE...] --b KEY=VALUE[,...] [--threads N] [--pairs N]
-//                 [--prefill B,P,S]... [--decode Q,C,N,T]...
-//
-// --prefill: B sequences of a shared prefix P and an own suffix S, one score each, all at once.
-// --decode: Q questions of N tokens over a context of C, T tokens each. JSON lines: processor time of
-// all threads, medians; `speed` is the median of a's time over b's, pair by pair, and the parts are
-// the share of each setting's own time.
-#include <cstdio>
-#include <cstdlib>
+// One model under two settings, batches in turns. `gemm` and `attention` are shares of each setting's own
+// time.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "../line.h"
 #include "batches.h"
 #include "engine/engine.h"
 
@@ -42,7 +34,9 @@ struct Side {
     o.set("cache_bytes", "2G");
     for (const std::string& part : bench::parts_of(options)) {
       const size_t equals = part.find('=');
-      o.set(part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1));
+      if (equals == std::string::npos)
+        fail(Code::kInvalidArgument, quote(part), " is not KEY=VALUE");
+      o.set(part.substr(0, equals), part.substr(equals + 1));
     }
     engine = Engine::create(s.checkpoint, o, nullptr);
   }
@@ -58,11 +52,10 @@ struct Side {
     gemm.push_back(static_cast<double>(after.gemm_ns - before.gemm_ns) / all);
     attention.push_back(static_cast<double>(after.attention_ns - before.attention_ns) / all);
   }
-  void print(const char* name) const {
-    std::printf(
-        ", \"%s\": {\"options\": \"%s\", \"seconds\": %.4g, \"cpu_seconds\": %.4g, "
-        "\"gemm\": %.3f, \"attention\": %.3f}",
-        name, options.c_str(), median(seconds), median(cpu), median(gemm), median(attention));
+  void print(bench::Line& line, const char* name) const {
+    line.open(name).field("options", options).field("seconds", median(seconds));
+    line.field("cpu_seconds", median(cpu)).field("gemm", median(gemm));
+    line.field("attention", median(attention)).close();
   }
 };
 
@@ -78,55 +71,33 @@ void measure(const Settings& s, const bench::BatchShape& shape) {
   }
   std::vector<double> speed;
   for (size_t i = 0; i < a.cpu.size(); ++i) speed.push_back(a.cpu[i] / b.cpu[i]);
-  std::printf("{\"bench\": \"options\", \"isa\": \"%s\", \"threads\": %d, \"layers\": %d, ",
-              a.engine->info().isa.c_str(), s.threads, a.engine->info().layers);
-  bench::print_shape(shape);
-  std::printf(", \"rows\": %lld", static_cast<long long>(a.rows));
-  a.print("a");
-  b.print("b");
-  std::printf(", \"speed\": %.3f}\n", median(speed));
-  std::fflush(stdout);
-}
-
-int usage(const char* program) {
-  std::fprintf(
-      stderr,
-      "usage: %s CHECKPOINT --a KEY=VALUE[,...] --b KEY=VALUE[,...] [--threads N] [--pairs N]\n"
-      "       [--prefill B,P,S]... [--decode Q,C,N,T]...\n",
-      program);
-  return 2;
+  const EngineInfo info = a.engine->info();
+  bench::Line line("options");
+  line.field("isa", info.isa).field("threads", s.threads).field("layers", info.layers);
+  line.list("batch", shape).field("rows", a.rows);
+  a.print(line, "a");
+  b.print(line, "b");
+  line.field("speed", median(speed)).print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return usage(argv[0]);
   Settings s;
-  s.checkpoint = argv[1];
-  for (int i = 2; i < argc; i += 2) {
-    const std::string flag = argv[i];
-    if (i + 1 == argc) return usage(argv[0]);
-    const std::string value = argv[i + 1];
-    if (flag == "--a") {
-      s.a = value;
-    } else if (flag == "--b") {
-      s.b = value;
-    } else if (flag == "--threads") {
-      s.threads = std::atoi(value.c_str());
-    } else if (flag == "--pairs") {
-      s.pairs = std::atoi(value.c_str());
-    } else if (flag == "--prefill" || flag == "--decode") {
-      s.batches.emplace_back();
-      if (!bench::read_shape(flag, value, s.batches.back())) return usage(argv[0]);
-    } else {
-      return usage(argv[0]);
-    }
-  }
-  try {
+  bench::Program program(
+      "options_bench",
+      "what an option costs or gains: processor time of batches under the settings a and b in turns,\n"
+      "medians; `speed` is that of a over that of b, pair by pair",
+      "MODEL --b compute=int8 --pairs 1 --prefill 4,32,8");
+  program.argument("CHECKPOINT", "a model: a directory or a .gguf file", s.checkpoint);
+  program.option("--a", "KEY=VALUE,...", "options of an engine (default: none)", s.a);
+  program.option("--b", "KEY=VALUE,...", "those of the other", s.b);
+  program.option("--threads", "N", "of each", s.threads, 1, 1024);
+  program.option("--pairs", "N", "runs of each, behind one that does not count", s.pairs, 1, 1000);
+  bench::add_shapes(program, s.batches);
+  return program.run(argc, argv, [&] {
+    if (s.batches.empty())
+      fail(Code::kInvalidArgument, "--prefill and --decode are both missing: nothing to measure");
     for (const bench::BatchShape& batch : s.batches) measure(s, batch);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
-    return 1;
-  }
-  return 0;
+  });
 }

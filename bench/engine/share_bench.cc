@@ -1,19 +1,11 @@
 // Whole batches on a random checkpoint: shared against unshared, and against the machine's limit.
-//
-//   share_bench CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N]
-//               [--prefill B,P,S]... [--decode Q,P,S,T]... [--alone] [--cache]
-//
-// --prefill: B sequences of a shared prefix P and an own suffix S, one score each, all at once.
-// --decode: Q questions of S tokens over a context of P, T tokens each. --alone skips the unshared
-// runs; --cache adds runs that keep what they compute: pages, and of a model with recurrent layers
-// states. JSON lines; times are medians, the peak (registers only) and the memory bandwidth are
-// measured in the same process between the runs. Of a model with recurrent layers the limit has the
-// chunked form of the scans at the peak of f32 (bench/ops/scan_flops.h).
+// Times are medians; the peak (registers only) and the memory bandwidth are measured in the same
+// process between the runs. Of a model with recurrent layers the limit has the chunked form of the
+// scans at the peak of f32 (bench/ops/scan_flops.h).
 #include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <memory>
 #include <random>
@@ -21,8 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "../ops/measure.h"
+#include "../line.h"
 #include "../ops/scan_flops.h"
+#include "batches.h"
 #include "engine/engine.h"
 #include "model/model_files.h"
 #include "model/model_info.h"
@@ -131,7 +124,7 @@ Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
   r.totals = job->totals();
   r.after = engine.stats();
   for (size_t i = 0; i < job->count(); ++i) r.tokens.push_back(job->result(i).tokens);
-  if (r.totals.failed) std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
+  bench::require_results(*job);
   return r;
 }
 
@@ -173,33 +166,35 @@ double seconds_of(const Cost& cost, const Peaks& peaks, int64_t rows, double pai
 
 double triangle(double from, double to) { return (to * (to + 1) - from * (from + 1)) / 2; }
 
-void print_run(const char* kind, const std::string& shape, const Settings& s, const ModelConfig& c,
-               const Run& r, const EngineInfo& info) {
+bench::Line line_of(const char* kind, const std::string& shape, const Settings& s,
+                    const ModelConfig& c, const Run& r, const EngineInfo& info) {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);
   const double total = static_cast<double>(r.after.run_ns - r.before.run_ns);
-  std::printf(
-      "{\"bench\":\"%s\",\"shape\":\"%s\",\"layers\":%d,\"isa\":\"%s\",\"dtype\":\"%s\","
-      "\"threads\":%d,"
-      "\"tokens_given\":%lld,\"rows\":%lld,\"steps\":%lld,\"gemm_share\":%.3f,"
-      "\"attention_share\":%.3f,\"other_share\":%.3f,\"plan_ms\":%.1f,\"kv_peak_mb\":%.0f,"
-      "\"activation_peak_mb\":%.0f,\"rss_peak_mb\":%.0f",
-      kind, shape.c_str(), c.layers, info.isa.c_str(), info.dtype.c_str(), s.threads,
-      static_cast<long long>(r.totals.tokens_given), static_cast<long long>(r.totals.rows),
-      static_cast<long long>(r.totals.steps),
-      static_cast<double>(r.after.gemm_ns - r.before.gemm_ns) / total,
-      static_cast<double>(r.after.attention_ns - r.before.attention_ns) / total,
-      static_cast<double>(r.after.other_ns - r.before.other_ns) / total,
-      static_cast<double>(r.after.plan_ns - r.before.plan_ns) * 1e-6,
-      static_cast<double>(r.after.kv_bytes_peak) * 1e-6,
-      static_cast<double>(r.after.activation_bytes_peak) * 1e-6,
-      static_cast<double>(usage.ru_maxrss) * 1e-3);
+  const auto share = [&](int64_t after, int64_t before) {
+    return static_cast<double>(after - before) / total;
+  };
+  bench::Line line(kind);
+  line.field("shape", shape).field("layers", c.layers).field("isa", info.isa);
+  line.field("dtype", info.dtype).field("threads", s.threads);
+  line.field("tokens_given", r.totals.tokens_given).field("rows", r.totals.rows);
+  line.field("steps", r.totals.steps);
+  line.field("gemm_share", share(r.after.gemm_ns, r.before.gemm_ns));
+  line.field("attention_share", share(r.after.attention_ns, r.before.attention_ns));
+  line.field("other_share", share(r.after.other_ns, r.before.other_ns));
+  line.field("plan_ms", static_cast<double>(r.after.plan_ns - r.before.plan_ns) * 1e-6);
+  line.field("kv_peak_mb", static_cast<double>(r.after.kv_bytes_peak) * 1e-6);
+  line.field("activation_peak_mb", static_cast<double>(r.after.activation_bytes_peak) * 1e-6);
+  line.field("rss_peak_mb", static_cast<double>(usage.ru_maxrss) * 1e-3);
+  return line;
 }
 
-// The least time that the machine needs, and what share of `seconds` that is. shape: B,P,S or Q,P,S,T.
-void print_limit(const Settings& s, const Cost& cost, double weight_bytes, double state_bytes,
-                 const int (&shape)[4], const Peaks& peaks, double seconds) {
-  const int count = shape[0], shared = shape[1], own = shape[2], generate = shape[3];
+// The least time that the machine needs, and what share of `seconds` that is.
+void add_limit(bench::Line& line, const Settings& s, const Cost& cost, double weight_bytes,
+               double state_bytes, const bench::BatchShape& shape, const Peaks& peaks,
+               double seconds) {
+  const int count = shape[0], shared = shape[1], own = shape[2];
+  const int generate = shape.size() > 3 ? shape[3] : 0;
   const double pairs = triangle(0, shared) + count * triangle(shared, shared + own);
   double limit = seconds_of(cost, peaks, shared + int64_t{count} * own, pairs);
   if (generate > 0) {
@@ -217,19 +212,15 @@ void print_limit(const Settings& s, const Cost& cost, double weight_bytes, doubl
       limit += std::max(compute, bytes / rate);
     }
   }
-  std::printf(",\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f",
-              peaks.weights * 1e-9, limit, limit / seconds);
-  if (cost.scan > 0) std::printf(",\"f32_peak_gflops\":%.1f", peaks.f32 * 1e-9);
+  line.field("peak_gflops", peaks.weights * 1e-9).field("limit_s", limit);
+  line.field("share_of_limit", limit / seconds);
+  if (cost.scan > 0) line.field("f32_peak_gflops", peaks.f32 * 1e-9);
 }
 
-void bench_shape(const Settings& s, const ModelConfig& c, const std::string& text, bool decode) {
-  int a[4] = {};
-  const int fields = std::sscanf(text.c_str(), "%d,%d,%d,%d", &a[0], &a[1], &a[2], &a[3]);
-  if (fields != (decode ? 4 : 3)) {
-    std::fprintf(stderr, "shape \"%s\" is not %s\n", text.c_str(), decode ? "Q,P,S,T" : "B,P,S");
-    std::exit(2);
-  }
-  const int count = a[0], shared = a[1], own = a[2], generate = a[3];
+void bench_shape(const Settings& s, const ModelConfig& c, const bench::BatchShape& shape) {
+  const bool decode = shape.size() > 3;
+  const std::string text = bench::text_of(shape);
+  const int count = shape[0], shared = shape[1], own = shape[2], generate = decode ? shape[3] : 0;
   const std::vector<RequestSpec> batch = make_batch(count, shared, own, generate, c.vocab_size);
   std::vector<double> with, without, with_cpu, without_cpu, cache_cpu, peaks, f32_peaks;
   Run first, plain, cached;
@@ -260,78 +251,53 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
                  with.back(), off ? cat(" against ", without.back(), " s").c_str() : "");
   }
   const EngineInfo info = on->info();
-  print_run(kind, text, s, c, first, info);
-  std::printf(",\"seconds\":%.3f", median(with));
-  if (info.recurrent_layers > 0)
-    std::printf(",\"live_state_bytes\":%lld,\"layer_state_bytes\":%lld",
-                static_cast<long long>(first.after.live_state_bytes_peak),
-                static_cast<long long>(info.state_bytes / info.recurrent_layers));
-  print_limit(s, cost_of(s.checkpoint, c), static_cast<double>(on->stats().weight_bytes),
-              static_cast<double>(info.state_bytes), a, {median(peaks), median(f32_peaks)},
-              median(with));
+  bench::Line line = line_of(kind, text, s, c, first, info);
+  line.field("seconds", median(with));
+  if (info.recurrent_layers > 0) {
+    line.field("live_state_bytes", first.after.live_state_bytes_peak);
+    line.field("layer_state_bytes", info.state_bytes / info.recurrent_layers);
+  }
+  add_limit(line, s, cost_of(s.checkpoint, c), static_cast<double>(on->stats().weight_bytes),
+            static_cast<double>(info.state_bytes), shape, {median(peaks), median(f32_peaks)},
+            median(with));
   if (off) {
-    const double ratio = median_ratio(without, with);
-    std::printf(
-        ",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,"
-        "\"unshared_cpu_s\":%.3f,\"cpu_speedup\":%.2f,\"same_tokens\":%s",
-        median(without), static_cast<long long>(plain.totals.rows),
-        static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio, median(without_cpu),
-        median_ratio(without_cpu, with_cpu), plain.tokens == first.tokens ? "true" : "false");
+    line.field("unshared_s", median(without)).field("unshared_rows", plain.totals.rows);
+    line.field("unshared_kv_mb", static_cast<double>(plain.after.kv_bytes_peak) * 1e-6);
+    line.field("speedup", median_ratio(without, with)).field("unshared_cpu_s", median(without_cpu));
+    line.field("cpu_speedup", median_ratio(without_cpu, with_cpu));
+    line.field("same_tokens", plain.tokens == first.tokens);
   }
-  std::printf(",\"cpu_s\":%.3f", median(with_cpu));
+  line.field("cpu_s", median(with_cpu));
   if (cache) {
-    std::printf(",\"cache_cpu_s\":%.3f,\"cache_cost\":%.4f,\"states_kept\":%lld", median(cache_cpu),
-                median_ratio(cache_cpu, with_cpu) - 1,
-                static_cast<long long>(cached.after.states - cached.before.states));
+    line.field("cache_cpu_s", median(cache_cpu));
+    line.field("cache_cost", median_ratio(cache_cpu, with_cpu) - 1);
+    line.field("states_kept", cached.after.states - cached.before.states);
   }
-  std::printf("}\n");
-  std::fflush(stdout);
+  line.print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings s;
-  std::vector<std::pair<bool, std::string>> shapes;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&]() -> std::string {
-      if (i + 1 < argc) return argv[++i];
-      std::fprintf(stderr, "%s needs a value\n", arg.c_str());
-      std::exit(2);
-    };
-    if (arg == "--threads")
-      s.threads = std::atoi(value().c_str());
-    else if (arg == "--isa")
-      s.isa = value();
-    else if (arg == "--pairs")
-      s.pairs = std::max(1, std::atoi(value().c_str()));
-    else if (arg == "--rows")
-      s.rows = value();
-    else if (arg == "--alone")
-      s.alone = true;
-    else if (arg == "--cache")
-      s.cache = true;
-    else if (arg == "--prefill")
-      shapes.emplace_back(false, value());
-    else if (arg == "--decode")
-      shapes.emplace_back(true, value());
-    else
-      s.checkpoint = arg;
-  }
-  if (s.checkpoint.empty() || shapes.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N] "
-                 "[--alone] [--cache] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
-                 argv[0]);
-    return 2;
-  }
-  try {
+  std::vector<bench::BatchShape> shapes;
+  bench::Program program(
+      "share_bench",
+      "whole batches with sharing and without, in turns: seconds, their ratio (`speedup`), and the share\n"
+      "of the time that the peak and the memory of this machine would take (`share_of_limit`)",
+      "MODEL --pairs 1 --prefill 4,64,16 --decode 4,64,8,4");
+  program.argument("CHECKPOINT", "a model: a directory or a .gguf file", s.checkpoint);
+  program.option("--threads", "N", "of the engine", s.threads, 1, 1024);
+  program.option("--isa", "NAME", "level of the CPU", s.isa);
+  program.option("--pairs", "N", "runs of each", s.pairs, 1, 1000);
+  program.option("--rows", "N", "most tokens of a step, the option rows of the engine", s.rows);
+  program.flag("--alone", "without the runs that do not share", s.alone);
+  program.flag("--cache", "with runs that keep what they compute", s.cache);
+  bench::add_shapes(program, shapes);
+  return program.run(argc, argv, [&] {
+    if (shapes.empty())
+      fail(Code::kInvalidArgument, "--prefill and --decode are both missing: nothing to measure");
     const ModelConfig config = open_model(s.checkpoint).config;
-    for (const auto& [decode, text] : shapes) bench_shape(s, config, text, decode);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
-  return 0;
+    for (const bench::BatchShape& shape : shapes) bench_shape(s, config, shape);
+  });
 }

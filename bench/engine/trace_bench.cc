@@ -1,11 +1,7 @@
 // A trace of requests on a random checkpoint, one after the other: the time to the first token with a
 // cache against the time without one.
 //
-//   trace_bench CHECKPOINT --trace FILE --capacity BYTES [--policy NAME]... [--threads N] [--scale K]
-//               [--requests N]
-//
-// The trace is one of `tools/traces/make_traces --encoding runs`; --scale makes each of its texts so
-// many times shorter. Answers are generated, and later prompts of the session have them in place of
+// Answers are generated, and later prompts of the session have them in place of
 // those of the trace. Each request goes to all engines before the next one, so that other work on the
 // machine slows down all of them.
 //
@@ -13,13 +9,12 @@
 // What it would reuse comes from the simulated cache, and its times from a fit through all that was
 // measured: first = a + b x computed tokens + c x pairs of them with those before. Its line says so, and
 // fit_error is what the fit is wrong by for the other engines.
-//
-// JSON lines, in milliseconds.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -27,7 +22,9 @@
 #include <utility>
 #include <vector>
 
+#include "../line.h"
 #include "base/json.h"
+#include "batches.h"
 #include "engine/engine.h"
 #include "model/model_files.h"
 #include "tree/hybrid_replay.h"
@@ -39,10 +36,9 @@ using namespace prefix;  // a program, not a header
 using Tokens = std::vector<int32_t>;
 
 struct Settings {
-  std::string checkpoint, trace, threads = "0", capacity;
+  std::string checkpoint, trace, capacity;
   std::vector<std::string> policies;
-  int64_t scale = 1;
-  int64_t requests = INT64_MAX;
+  int threads = 0, scale = 1, requests = 1000000;
 };
 
 struct Run {
@@ -64,17 +60,23 @@ std::vector<Run> runs_of(const Json& list, int64_t scale) {
 
 std::vector<Request> read_trace(const Settings& s) {
   std::ifstream file(s.trace);
-  if (!file) {
-    std::fprintf(stderr, "cannot read %s\n", s.trace.c_str());
-    std::exit(2);
-  }
+  if (!file) fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", std::strerror(errno));
   std::vector<Request> requests;
-  for (std::string line;
-       static_cast<int64_t>(requests.size()) < s.requests && std::getline(file, line);) {
-    const JsonDocument json(parse_json(line, s.trace));
-    requests.push_back({runs_of(json.tree().at("input_runs"), s.scale),
-                        runs_of(json.tree().at("output_runs"), s.scale)});
+  for (std::string line; std::ssize(requests) < s.requests && std::getline(file, line);) {
+    const std::string where = cat(s.trace, ", line ", requests.size() + 1);
+    const JsonDocument json(parse_json(line, where));
+    try {
+      requests.push_back({runs_of(json.tree().at("input_runs"), s.scale),
+                          runs_of(json.tree().at("output_runs"), s.scale)});
+    } catch (const Json::exception&) {
+      requests.emplace_back();
+    }
+    if (requests.back().prompt.empty() || requests.back().answer.empty())
+      fail(Code::kFormat, where, " is no request as make_traces --encoding runs writes it");
   }
+  if (!file.eof() && std::ssize(requests) < s.requests)
+    fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", std::strerror(errno));
+  if (requests.empty()) fail(Code::kFormat, quote_path(s.trace), " has no requests");
   return requests;
 }
 
@@ -143,7 +145,7 @@ struct Arm {
 
 std::shared_ptr<Engine> open(const Settings& s, const std::string& policy) {
   Options options;
-  options.set("threads", s.threads);
+  options.set("threads", std::to_string(s.threads));
   const bool cache = policy != "none";
   options.set("cache", cache ? "true" : "false");
   if (cache) options.set("cache_policy", policy);
@@ -167,8 +169,8 @@ HybridReplay leaf_lru(const EngineInfo& info, int64_t budget) {
   return HybridReplay(options);
 }
 
-void print(const Settings& s, const Arm& arm, const std::vector<double>& times, double none_95,
-           const char* more) {
+bench::Line line_of(const Settings& s, const EngineInfo& info, const Arm& arm,
+                    const std::vector<double>& times, double none_95) {
   double tokens = 0, reused = 0, sum = 0;
   for (const Point& p : arm.points) {
     tokens += p.tokens;
@@ -176,16 +178,17 @@ void print(const Settings& s, const Arm& arm, const std::vector<double>& times, 
   }
   for (const double t : times) sum += t;
   const double p95 = percentile(times, 0.95);
-  std::printf("{\"bench\":\"trace\",\"trace\":\"%s\",\"scale\":%lld,\"policy\":\"%s\",",
-              s.trace.c_str(), static_cast<long long>(s.scale), arm.policy.c_str());
-  std::printf("\"capacity\":\"%s\",\"requests\":%zu,\"prompt_tokens\":%.0f,\"hit_rate\":%.4f,",
-              s.capacity.c_str(), arm.points.size(), tokens, reused / tokens);
-  std::printf("\"mean_ms\":%.1f,\"p50_ms\":%.1f,\"p95_ms\":%.1f,\"p95_below_none\":%.3f%s}\n",
-              sum / static_cast<double>(times.size()), percentile(times, 0.5), p95,
-              1 - p95 / none_95, more);
+  bench::Line line("trace");
+  line.field("trace", s.trace).field("scale", s.scale).field("policy", arm.policy);
+  line.field("isa", info.isa).field("threads", info.threads).field("capacity", s.capacity);
+  line.field("requests", arm.points.size()).field("prompt_tokens", static_cast<int64_t>(tokens));
+  line.field("hit_rate", reused / tokens).field("mean_ms", sum / static_cast<double>(times.size()));
+  line.field("p50_ms", percentile(times, 0.5)).field("p95_ms", p95);
+  line.field("p95_below_none", 1 - p95 / none_95);
+  return line;
 }
 
-int replay(const Settings& s) {
+void replay(const Settings& s) {
   const std::vector<Request> trace = read_trace(s);
   const int32_t vocab = open_model(s.checkpoint).config.vocab_size;
   std::vector<Arm> arms;
@@ -214,10 +217,7 @@ int replay(const Settings& s) {
       const auto job = arm.engine->submit({spec});
       job->wait(-1);
       const RequestResult& result = job->result(0);
-      if (result.status != Code::kOk) {
-        std::fprintf(stderr, "%s: %s\n", arm.policy.c_str(), result.message.c_str());
-        return 1;
-      }
+      if (result.status != Code::kOk) fail(result.status, arm.policy, ": ", result.message);
       if (&arm == &arms.front()) answer = result.tokens;
       different += result.tokens != answer;
       arm.points.push_back({static_cast<double>(spec.tokens.size()),
@@ -240,56 +240,44 @@ int replay(const Settings& s) {
   const std::array<double, 3> f = fit(measured);
   for (Point& p : leaves.points) p.first_ms = fitted(f, p);
   const double none = percentile(arms[0].times(), 0.95);
+  const EngineInfo info = arms[0].engine->info();
   for (const Arm& arm : arms) {
     std::vector<double> by_fit;
     for (const Point& p : arm.points) by_fit.push_back(fitted(f, p));
     const double error = percentile(by_fit, 0.95) / percentile(arm.times(), 0.95) - 1;
-    const std::string more =
-        cat(",\"p95_fit_error\":", error, ",\"different_answers\":", different);
-    print(s, arm, arm.times(), none, more.c_str());
+    bench::Line line = line_of(s, info, arm, arm.times(), none);
+    line.field("p95_fit_error", error).field("different_answers", different).print();
   }
-  print(s, leaves, leaves.times(), none, ",\"simulated\":true");
-  return different == 0 ? 0 : 1;
+  line_of(s, info, leaves, leaves.times(), none).field("simulated", true).print();
+  if (different > 0)
+    fail(Code::kInternal, different, " answers differ from those of the engine without a cache");
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Settings s;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&]() -> std::string {
-      if (i + 1 < argc) return argv[++i];
-      std::fprintf(stderr, "%s needs a value\n", arg.c_str());
-      std::exit(2);
-    };
-    if (arg == "--trace")
-      s.trace = value();
-    else if (arg == "--threads")
-      s.threads = value();
-    else if (arg == "--capacity")
-      s.capacity = value();
-    else if (arg == "--policy")
-      s.policies.push_back(value());
-    else if (arg == "--scale")
-      s.scale = std::max(1, std::atoi(value().c_str()));
-    else if (arg == "--requests")
-      s.requests = std::atoll(value().c_str());
-    else
-      s.checkpoint = arg;
-  }
-  if (s.policies.empty()) s.policies.emplace_back("auto");
-  if (s.checkpoint.empty() || s.trace.empty() || s.capacity.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s CHECKPOINT --trace FILE --capacity BYTES [--policy NAME]... "
-                 "[--threads N] [--scale K] [--requests N]\n",
-                 argv[0]);
-    return 2;
-  }
-  try {
-    return replay(s);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
+  bench::Program program(
+      "trace_bench",
+      "requests of a trace one after the other, with a cache and without one: milliseconds to the\n"
+      "first token, the share of prompts that the cache had, and what the cache takes off the p95",
+      "MODEL --trace TRACE --capacity 64M --threads 1 --scale 8 --requests 12");
+  program.argument("CHECKPOINT", "a model: a directory or a .gguf file", s.checkpoint);
+  program.option("--trace", "FILE", "of tools/traces/make_traces --encoding runs; must be given",
+                 s.trace);
+  program.option("--capacity", "BYTES", "of the cache, suffixes K, M, G; must be given",
+                 s.capacity);
+  program.option("--policy", "NAME", "of an engine with a cache (default auto)",
+                 [&](const std::string& name) { s.policies.push_back(name); });
+  program.option("--threads", "N", "of each engine; 0: one per processor", s.threads, 0, 1024);
+  program.option("--scale", "N", "texts of the trace are so many times shorter", s.scale, 1,
+                 1 << 20);
+  program.option("--requests", "N", "of the trace at most", s.requests, 1, s.requests);
+  return program.run(argc, argv, [&] {
+    if (s.trace.empty()) fail(Code::kInvalidArgument, "--trace is missing; see trace_bench --help");
+    if (s.capacity.empty())
+      fail(Code::kInvalidArgument, "--capacity is missing; see trace_bench --help");
+    if (s.policies.empty()) s.policies.emplace_back("auto");
+    replay(s);
+  });
 }

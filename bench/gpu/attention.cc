@@ -1,8 +1,8 @@
 // Attention of one layer over random pages.
 #include <chrono>
-#include <cstdio>
 #include <vector>
 
+#include "../line.h"
 #include "benches.h"
 #include "blocker.h"
 #include "device_memory.h"
@@ -160,17 +160,15 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
   const Times cold = clock.measure(attend);
   const Times hot = clock.measure([&](int) { attend(0); });
   const double flops = flops_of(c, plan), bytes = bytes_of(c, shared);
-  std::printf(
-      "{\"bench\": \"attention\", \"kernel\": \"%s\", \"shape\": \"%s\", \"heads\": \"%d/%d\", "
-      "\"shared\": %s, "
-      "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"layers\": %d, "
-      "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
-      "%.0f, \"cluster\": %d}\n",
-      kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
-      cold.launch_bound ? "true" : "false", layers, flops, bytes, flops / cold.us * 1e-6,
-      bytes / cold.us * 1e-3, plan_time.count(), cluster_of(device));
+  Line line("attention", device_name(device));
+  line.field("kernel", kernel).field("shape", c.name).field("heads", cat(c.heads, "/", c.kv_heads));
+  line.field("shared", shared).field("us", cold.us).field("us_hot", hot.us);
+  line.field("us_wall", cold.wall_us).field("launch_bound", cold.launch_bound);
+  line.field("layers", layers).field("flops", static_cast<int64_t>(flops));
+  line.field("bytes", static_cast<int64_t>(bytes)).field("tflops", flops / cold.us * 1e-6);
+  line.field("gb_per_s", bytes / cold.us * 1e-3).field("plan_us", plan_time.count());
+  line.field("cluster", cluster_of(device)).print();
   step->end();
-  std::fflush(stdout);
 }
 
 }  // namespace prefix::bench

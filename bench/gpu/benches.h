@@ -20,6 +20,8 @@ struct Effort {
 
 class Blocker;  // blocker.h
 
+std::string device_name(ops::Device& device);
+
 // Its name, its processors, and how many clusters of attention for small steps run at once.
 void bench_device(ops::Device& device);
 

@@ -1,16 +1,15 @@
 // Whole prefills, and decoding behind them, by models with random weights.
 #include "engine/engine.h"
 
-#include <unistd.h>
-
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
 #include <random>
 #include <vector>
 
+#include "../folder.h"
+#include "../line.h"
 #include "base/status.h"
 #include "benches.h"
+#include "ops/devices.h"
 #include "random_checkpoint.h"
 #include "timing.h"
 
@@ -20,31 +19,6 @@ namespace {
 // The first round meets every shape for the first time; the others count.
 constexpr int kRounds = 4;
 constexpr int kDecodeRounds = 2;
-
-class TemporaryModel {
- public:
-  explicit TemporaryModel(const tools::CheckpointShape& shape, const std::string& name)
-      : path_(std::filesystem::temp_directory_path() /
-              ("prefix-gpu-bench-" + name + "-" + std::to_string(getpid()))) {
-    try {
-      tools::write_checkpoint(path_.string(), shape);
-    } catch (...) {
-      remove();
-      throw;
-    }
-  }
-  ~TemporaryModel() { remove(); }
-  TemporaryModel(const TemporaryModel&) = delete;
-  TemporaryModel& operator=(const TemporaryModel&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  void remove() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::filesystem::path path_;
-};
 
 double milliseconds(Engine& engine, std::vector<RequestSpec> batch) {
   const auto start = std::chrono::steady_clock::now();
@@ -122,7 +96,9 @@ double step_ms(Engine& engine, Prompts& prompts, int steps) {
 void bench_engine(const std::string& shape, const std::string& device, const EngineCase& c) {
   tools::CheckpointShape model = tools::named_shape(shape);
   model.repeat = true;
-  const TemporaryModel folder(model, shape);
+  const Folder folder;
+  const std::string path = folder.path() + "/model";
+  tools::write_checkpoint(path, model);
   double prefill[2] = {}, step[2] = {};
   for (const bool sharing : {true, false}) {
     Options options;
@@ -130,21 +106,20 @@ void bench_engine(const std::string& shape, const std::string& device, const Eng
     options.set("rows", "8192");
     options.set("cache", "false");
     options.set("sharing", sharing ? "true" : "false");
-    const auto engine = Engine::create(folder.path(), options, nullptr);
+    const auto engine = Engine::create(path, options, nullptr);
     Prompts prompts(model.vocab, c);
     prefill[sharing ? 0 : 1] = prefill_ms(*engine, prompts);
     step[sharing ? 0 : 1] = step_ms(*engine, prompts, c.steps);
   }
+  const std::string machine = device_name(*ops::make_device({device, ops::kBf16Types}));
   const auto print = [&](const char* bench, const double(&ms)[2], const char* unit) {
-    std::printf(
-        "{\"bench\": \"%s\", \"model\": \"%s\", \"shape\": \"%d,%d,%d\", \"shared_%s\": %.3f, "
-        "\"unshared_%s\": %.3f, \"speedup\": %.2f}\n",
-        bench, shape.c_str(), c.sequences, c.prefix, c.own, unit, ms[0], unit, ms[1],
-        ms[1] / ms[0]);
+    Line line(bench, machine);
+    line.field("model", shape).field("shape", cat(c.sequences, ",", c.prefix, ",", c.own));
+    line.field(cat("shared_", unit), ms[0]).field(cat("unshared_", unit), ms[1]);
+    line.field("speedup", ms[1] / ms[0]).print();
   };
   print("engine", prefill, "ms");
   print("decode", step, "step_ms");
-  std::fflush(stdout);
 }
 
 }  // namespace prefix::bench

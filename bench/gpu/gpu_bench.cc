@@ -1,19 +1,15 @@
 // Attention, matrix products, whole prefills and decoding on a GPU: what tools/gpu_check prints and compares
-// with other libraries. One JSON object per line.
+// with other libraries.
 //
-//   gpu_bench [--device] [--shape TEXT] [--attention] [--hopper] [--gemm] [--engine MODEL_SHAPE]
-//
-// Without arguments: --attention --gemm. --shape keeps the attention shapes with that text in their
-// name. Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again
-// and again, "us_wall" with launching. --hopper is --attention with the kernel for compute
-// capability 9.0 (option cuda_attention).
+// Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again and again,
+// "us_wall" with launching.
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/json_text.h"
+#include "../line.h"
+#include "../program.h"
 #include "base/status.h"
 #include "benches.h"
 #include "blocker.h"
@@ -47,49 +43,39 @@ void gemm() {
       bench::bench_product(*device, product, rows, blocker);
 }
 
-void refuse(const std::string& why) {
-  JsonText json;
-  json.open('{').field("bench", "gpu").field("not_run", why).close('}');
-  std::printf("%s\n", json.text().c_str());
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    std::vector<std::string> wanted(argv + 1, argv + argc);
-    if (wanted.empty()) wanted = {"--attention", "--gemm"};
-    std::string only;
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      const bool more = i + 1 < wanted.size();
-      if (wanted[i] == "--shape" && more) {
-        only = wanted[++i];
-      } else if (wanted[i] == "--device") {
-        bench::bench_device(*gpu());
-      } else if (wanted[i] == "--attention") {
-        attention(only, "mma");
-      } else if (wanted[i] == "--hopper") {
-        attention(only, "hopper");
-      } else if (wanted[i] == "--gemm") {
-        gemm();
-      } else if (wanted[i] == "--engine" && more) {
+  bool device = false, mma = false, hopper = false, products = false;
+  std::string only;
+  std::vector<std::string> models;
+  bench::Program program(
+      "gpu_bench",
+      "a GPU: microseconds of attention (TFLOP/s, GB/s) and of matrix products, milliseconds of whole\n"
+      "batches; without options --attention and --gemm, without a GPU a line that says why not",
+      "--device");
+  program.flag("--device", "what the device is", device);
+  program.flag("--attention", "attention by the kernels of all devices", mma);
+  program.flag("--hopper", "attention by those of compute capability 9.0", hopper);
+  program.option("--shape", "TEXT", "only shapes of attention with that text in their name", only);
+  program.flag("--gemm", "matrix products", products);
+  program.option("--engine", "SHAPE",
+                 "batches of such a model, as prefix-random-checkpoint takes it",
+                 [&](const std::string& model) { models.push_back(model); });
+  return program.run(argc, argv, [&] {
+    if (!device && !mma && !hopper && !products && models.empty()) mma = products = true;
+    try {
+      if (device) bench::bench_device(*gpu());
+      if (mma) attention(only, "mma");
+      if (hopper) attention(only, "hopper");
+      if (products) gemm();
+      for (const std::string& model : models) {
         gpu();  // before gigabytes are written
-        bench::bench_engine(wanted[++i]);
-      } else {
-        std::fprintf(stderr, "gpu_bench: unknown argument %s\n", wanted[i].c_str());
-        return 2;
+        bench::bench_engine(model);
       }
+    } catch (const Error& e) {
+      if (e.code() != Code::kUnsupportedDevice) throw;
+      bench::Line("gpu").field("not_run", e.message()).print();
     }
-    return 0;
-  } catch (const Error& e) {
-    if (e.code() == Code::kUnsupportedDevice) {
-      refuse(e.message());
-      return 0;
-    }
-    std::fprintf(stderr, "gpu_bench: %s\n", e.message().c_str());
-    return 1;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "gpu_bench: %s\n", e.what());
-    return 1;
-  }
+  });
 }

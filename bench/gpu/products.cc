@@ -1,6 +1,5 @@
 // PackedWeights products of the layers of Qwen3 models.
-#include <cstdio>
-
+#include "../line.h"
 #include "benches.h"
 #include "blocker.h"
 #include "device_memory.h"
@@ -49,13 +48,11 @@ void bench_product(ops::Device& device, const Product& product, int64_t rows,
                           effort.repeats, effort.budget_us);
   const Times cold = clock.measure([&](int i) { product_with(weights[i]); });
   const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(product.n * product.k);
-  std::printf(
-      "{\"bench\": \"gemm\", \"model\": \"%s\", \"layer\": \"%s\", \"rows\": %lld, \"n\": %lld, "
-      "\"k\": %lld, \"us\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"tflops\": %.1f}\n",
-      product.model, product.layer, static_cast<long long>(rows), static_cast<long long>(product.n),
-      static_cast<long long>(product.k), cold.us, cold.wall_us,
-      cold.launch_bound ? "true" : "false", flops / cold.us * 1e-6);
-  std::fflush(stdout);
+  Line line("gemm", device_name(device));
+  line.field("model", product.model).field("layer", product.layer).field("rows", rows);
+  line.field("n", product.n).field("k", product.k).field("us", cold.us);
+  line.field("us_wall", cold.wall_us).field("launch_bound", cold.launch_bound);
+  line.field("tflops", flops / cold.us * 1e-6).print();
 }
 
 }  // namespace prefix::bench

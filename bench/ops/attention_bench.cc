@@ -1,7 +1,4 @@
-// Attention speed of every CPU level, as a share of what the level's multiply-add reaches on
-// registers in the same run. One JSON object per line.
-//
-//   attention_bench [--isa name] [--dtype bf16|f32|int8] [--threads n] [--quick]
+// Attention over pages, as steps of the engine lay it out.
 //
 // 16 query and 8 kv heads of 128. Shapes:
 //   shared  `tokens` rows that all see the same n_kv keys, one tile      (prefix part of a prefill)
@@ -15,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "levels.h"
 #include "measure.h"
 #include "ops/step.h"
 
@@ -27,13 +25,6 @@ constexpr int32_t kHeads = 16;
 constexpr int32_t kKvHeads = 8;
 constexpr int32_t kHeadDim = 128;
 constexpr int32_t kLeafTokens = 64;
-
-struct Arguments {
-  std::string isa;  // empty: all that run here
-  NumericTypes types;
-  std::vector<int> threads = {1, 2};
-  bool quick = false;
-};
 
 struct Shape {
   const char* name;
@@ -155,44 +146,17 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
   const double time =
       bench::best_time(std::clamp(flop / before * 20, 0.2, 1.0), [&] { step->attention(args); });
   const double peak = std::max(before, bench::measure_peak(device, format));
-  std::printf(
-      "{\"bench\":\"attention\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,\"shape\":\"%s\","
-      "\"n_kv\":%d,\"tokens\":%d,\"packed_rows\":%d,\"microseconds\":%.1f,\"gflops\":%.1f,"
-      "\"peak_gflops\":%.1f,\"share\":%.3f}\n",
-      std::string(device.isa()).c_str(),
-      whole                                ? "int8"
-      : device.types().kv == KvType::kBf16 ? "bf16"
-                                           : "f32",
-      device.context().threads->count(), shape.name, shape.n_kv, shape.tokens,
-      shape.tokens * kHeads / kKvHeads, time * 1e6, flop / time * 1e-9, peak * 1e-9,
-      flop / time / peak);
-  std::fflush(stdout);
+  bench::Line line("attention");
+  line.field("isa", device.isa());
+  line.field("dtype", whole ? "int8" : device.types().kv == KvType::kBf16 ? "bf16" : "f32");
+  line.field("threads", device.context().threads->count()).field("shape", shape.name);
+  line.field("n_kv", shape.n_kv).field("tokens", shape.tokens);
+  line.field("packed_rows", shape.tokens * kHeads / kKvHeads).field("microseconds", time * 1e6);
+  line.field("gflops", flop / time * 1e-9).field("peak_gflops", peak * 1e-9);
+  line.field("share", flop / time / peak).print();
   device.release(pool, pool_bytes);
   device.release(args.q.data, act_bytes);
   device.release(args.out.data, act_bytes);
-}
-
-Arguments parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&]() -> std::string { return i + 1 < argc ? argv[++i] : ""; };
-    if (option == "--isa") {
-      arguments.isa = value();
-    } else if (option == "--dtype") {
-      const std::string dtype = value();
-      arguments.types = dtype == "f32" ? kF32Types : kBf16Types;
-      if (dtype == "int8") arguments.types.kv = KvType::kInt8;
-    } else if (option == "--threads") {
-      arguments.threads = {std::stoi(value())};
-    } else if (option == "--quick") {
-      arguments.quick = true;
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", option.c_str());
-      std::exit(2);
-    }
-  }
-  return arguments;
 }
 
 std::vector<Shape> shapes(bool quick) {
@@ -208,18 +172,25 @@ std::vector<Shape> shapes(bool quick) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
-  for (const IsaLevel& level : cpu_isa_levels()) {
-    if (!arguments.isa.empty() && level.name != arguments.isa) continue;
-    if (!level.available) {
-      std::printf("{\"bench\":\"attention\",\"isa\":\"%s\",\"skipped\":\"%s\"}\n",
-                  std::string(level.name).c_str(), std::string(level.reason).c_str());
-      continue;
-    }
-    for (const int threads : arguments.threads) {
-      CpuDevice device({arguments.types, level.name, std::make_shared<prefix::Threads>(threads)});
-      for (const Shape& shape : shapes(arguments.quick)) bench_shape(device, shape);
-    }
-  }
-  return 0;
+  bench::Levels levels;
+  std::string dtype = "bf16";
+  bool quick = false;
+  bench::Program program(
+      "attention_bench",
+      "attention of a layer of 16 query and 8 kv heads of 128: microseconds, GFLOP/s, and their share\n"
+      "of the peak that multiply-adds on registers reach in the same run",
+      "--isa auto --threads 1 --quick");
+  levels.add_options(program);
+  program.choice("--dtype", "bf16|f32|int8", "of keys and values; int8 with bf16 weights", dtype);
+  program.flag("--quick", "3 shapes in place of 24", quick);
+  return program.run(argc, argv, [&] {
+    NumericTypes types = dtype == "f32" ? kF32Types : kBf16Types;
+    if (dtype == "int8") types.kv = KvType::kInt8;
+    levels.each("attention", [&](const IsaLevel& level) {
+      for (const int threads : levels.threads) {
+        CpuDevice device({types, level.name, std::make_shared<prefix::Threads>(threads)});
+        for (const Shape& shape : shapes(quick)) bench_shape(device, shape);
+      }
+    });
+  });
 }

@@ -1,10 +1,9 @@
-// Time per row of the row-wise operations, Qwen3-0.6B shapes. One JSON object per line.
-//
-//   element_bench [isa]
+// The row-wise operations, one after the other over the same rows.
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "levels.h"
 #include "measure.h"
 #include "ops/cpu/kernels.h"
 #include "ops/rotation.h"
@@ -22,12 +21,10 @@ constexpr int32_t kHeadDim = 128;
 constexpr int64_t kHidden = 1024;
 
 void print(const CpuDevice& device, const char* op, double time) {
-  std::printf(
-      "{\"bench\":\"element\",\"isa\":\"%s\",\"threads\":%d,\"op\":\"%s\",\"rows\":%lld,"
-      "\"nanoseconds_per_row\":%.1f}\n",
-      std::string(device.isa()).c_str(), device.context().threads->count(), op,
-      static_cast<long long>(kRows), time / kRows * 1e9);
-  std::fflush(stdout);
+  bench::Line line("element");
+  line.field("isa", device.isa()).field("threads", device.context().threads->count());
+  line.field("op", op).field("rows", kRows).field("nanoseconds_per_row", time / kRows * 1e9);
+  line.print();
 }
 
 // Rows of f32 in whole numbers, on the calling thread.
@@ -94,9 +91,14 @@ void bench_level(std::string_view isa, int threads) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const IsaLevel& level : cpu_isa_levels()) {
-    if (!level.available || (argc > 1 && level.name != argv[1])) continue;
-    for (const int threads : {1, 2}) bench_level(level.name, threads);
-  }
-  return 0;
+  bench::Levels levels;
+  bench::Program program("element_bench",
+                         "row-wise operations in the shapes of Qwen3-0.6B: nanoseconds a row",
+                         "--isa auto --threads 1");
+  levels.add_options(program);
+  return program.run(argc, argv, [&] {
+    levels.each("element", [&](const IsaLevel& level) {
+      for (const int threads : levels.threads) bench_level(level.name, threads);
+    });
+  });
 }

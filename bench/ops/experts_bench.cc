@@ -1,7 +1,4 @@
-// Speed of routed experts (ops/experts.h) beside dense blocks of the same work, as a share of what
-// the level's multiply-add reaches on registers in the same run. One JSON object per line.
-//
-//   experts_bench [--isa name] [--threads n] [--rows n]
+// Routed experts (ops/experts.h) beside dense blocks of the same work.
 //
 // The shape is a layer of Qwen3-30B-A3B: 128 experts of 768, of which a row uses 8. The dense block
 // has one of 8 x 768. Routing, gathering and adding up are part of the time.
@@ -13,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "../line.h"
+#include "../program.h"
 #include "measure.h"
 #include "ops/op_cpu.h"
 
@@ -91,14 +90,12 @@ class Bench {
     const double routed = prefix::bench::best_time(2, [&] { run_experts(); });
     const double dense = prefix::bench::best_time(2, [&] { run_dense(); });
     peak = std::max(peak, prefix::bench::measure_peak(device_));
-    std::printf(
-        "{\"bench\":\"experts\",\"isa\":\"%s\",\"threads\":%d,\"rows\":%lld,\"experts\":%d,"
-        "\"per_row\":%d,\"gflops\":%.1f,\"dense_gflops\":%.1f,\"peak_gflops\":%.1f,"
-        "\"share\":%.3f,\"dense_share\":%.3f,\"of_dense\":%.3f}\n",
-        std::string(device_.isa()).c_str(), device_.context().threads->count(),
-        static_cast<long long>(rows_), kExperts, kPerRow, flop / routed * 1e-9, flop / dense * 1e-9,
-        peak * 1e-9, flop / routed / peak, flop / dense / peak, dense / routed);
-    std::fflush(stdout);
+    prefix::bench::Line line("experts");
+    line.field("isa", device_.isa()).field("threads", device_.context().threads->count());
+    line.field("rows", rows_).field("experts", kExperts).field("per_row", kPerRow);
+    line.field("gflops", flop / routed * 1e-9).field("dense_gflops", flop / dense * 1e-9);
+    line.field("peak_gflops", peak * 1e-9).field("share", flop / routed / peak);
+    line.field("dense_share", flop / dense / peak).field("of_dense", dense / routed).print();
   }
 
  private:
@@ -147,26 +144,21 @@ class Bench {
 int main(int argc, char** argv) {
   std::string isa = "auto";
   int threads = 2;
-  std::vector<int64_t> row_counts = {8, 128, 2048};
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const std::string value = i + 1 < argc ? argv[++i] : "";
-    if (option == "--isa") {
-      isa = value;
-    } else if (option == "--threads") {
-      threads = std::stoi(value);
-    } else if (option == "--rows") {
-      row_counts = {std::stoll(value)};
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", option.c_str());
-      return 2;
-    }
-  }
-  CpuOptions options;
-  options.isa = isa;
-  options.types = prefix::ops::kBf16Types;
-  options.threads = std::make_shared<prefix::Threads>(threads);
-  CpuDevice device(options);
-  for (const int64_t rows : row_counts) Bench(device, rows).run();
-  return 0;
+  std::vector<int> row_counts = {8, 128, 2048};
+  prefix::bench::Program program(
+      "experts_bench",
+      "routed experts in the shape of a layer of Qwen3-30B-A3B (1.2 GB) beside a dense block of the\n"
+      "same work: GFLOP/s, and their share of the peak on registers in the same run",
+      "--threads 1 --rows 8");
+  program.option("--isa", "NAME", "level of the CPU", isa);
+  program.option("--threads", "N", "threads of the device", threads, 1, 1024);
+  program.list("--rows", "N", "rows of tokens", row_counts, 1, 65536);
+  return program.run(argc, argv, [&] {
+    CpuOptions options;
+    options.isa = isa;
+    options.types = prefix::ops::kBf16Types;
+    options.threads = std::make_shared<prefix::Threads>(threads);
+    CpuDevice device(options);
+    for (const int rows : row_counts) Bench(device, rows).run();
+  });
 }

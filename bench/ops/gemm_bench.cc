@@ -1,8 +1,3 @@
-// GEMM speed of every CPU level, as a share of what the level's multiply-add reaches on registers
-// in the same run. One JSON object per line.
-//
-//   gemm_bench [--isa name] [--dtype bf16|f32|int8] [--threads n] [--quick]
-//
 // Other load and clock changes move all figures of a shared machine, so the peak is measured again
 // before each shape, and both take the best of several repetitions.
 #include <algorithm>
@@ -12,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "levels.h"
 #include "measure.h"
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
@@ -28,13 +24,6 @@ using prefix::ops::CpuDevice;
 using prefix::ops::CpuOptions;
 using prefix::ops::PackedWeights;
 using prefix::ops::WeightFormat;
-
-struct Arguments {
-  std::string isa;  // empty: all that run here
-  std::string dtype = "bf16";
-  std::vector<int> threads = {1, 2};
-  std::vector<int64_t> rows = {1, 16, 64, 96, 256, 1024, 4092};
-};
 
 struct Layer {
   const char* name;
@@ -126,18 +115,15 @@ class LayerBench {
   }
   void multiply(int64_t rows) { device_.linear(w_, nullptr, x_, rows, y_.data(), layer_.n, false); }
   void print(const std::string& engine, int64_t rows, double flops, double peak) const {
-    std::printf(
-        "{\"bench\":\"gemm\",\"engine\":\"%s\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,"
-        "\"layer\":\"%s\",\"m\":%lld,\"k\":%lld,\"n\":%lld,\"gflops\":%.1f,\"peak_gflops\":%.1f,"
-        "\"share\":%.3f}\n",
-        engine.c_str(), std::string(device_.isa()).c_str(),
-        w_.format == WeightFormat::kInt8   ? "int8"
-        : w_.format == WeightFormat::kBf16 ? "bf16"
-                                           : "f32",
-        device_.context().threads->count(), layer_.name, static_cast<long long>(rows),
-        static_cast<long long>(layer_.k), static_cast<long long>(layer_.n), flops * 1e-9,
-        peak * 1e-9, flops / peak);
-    std::fflush(stdout);
+    prefix::bench::Line line("gemm");
+    line.field("engine", engine).field("isa", device_.isa());
+    line.field("dtype", w_.format == WeightFormat::kInt8   ? "int8"
+                        : w_.format == WeightFormat::kBf16 ? "bf16"
+                                                           : "f32");
+    line.field("threads", device_.context().threads->count()).field("layer", layer_.name);
+    line.field("m", rows).field("k", layer_.k).field("n", layer_.n);
+    line.field("gflops", flops * 1e-9).field("peak_gflops", peak * 1e-9);
+    line.field("share", flops / peak).print();
   }
 
   CpuDevice& device_;
@@ -150,53 +136,39 @@ class LayerBench {
   size_t x_bytes_ = 0;
 };
 
-Arguments parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&]() -> std::string { return i + 1 < argc ? argv[++i] : ""; };
-    if (option == "--isa") {
-      arguments.isa = value();
-    } else if (option == "--dtype") {
-      arguments.dtype = value();
-    } else if (option == "--threads") {
-      arguments.threads = {std::stoi(value())};
-    } else if (option == "--quick") {
-      arguments.rows = {96, 256};
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", option.c_str());
-      std::exit(2);
-    }
-  }
-  return arguments;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
-  for (const prefix::ops::IsaLevel& level : prefix::ops::cpu_isa_levels()) {
-    if (!arguments.isa.empty() && level.name != arguments.isa) continue;
-    if (!level.available) {
-      std::printf("{\"bench\":\"gemm\",\"isa\":\"%s\",\"skipped\":\"%s\"}\n",
-                  std::string(level.name).c_str(), std::string(level.reason).c_str());
-      continue;
-    }
-    for (const int threads : arguments.threads) {
-      CpuOptions options;
-      options.isa = level.name;
-      options.types = arguments.dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
-      options.types.int8 = arguments.dtype == "int8" ? prefix::ops::kInt8All : 0;
-      options.threads = std::make_shared<prefix::Threads>(threads);
-      CpuDevice device(options);
-      // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.
-      const bool compare = level.chosen || !arguments.isa.empty();
-      const int64_t max_rows = arguments.rows.back();
-      for (const Layer& layer : kLayers) {
-        LayerBench bench(device, layer, max_rows, compare);
-        for (const int64_t rows : arguments.rows) bench.run(rows);
+  prefix::bench::Levels levels;
+  std::string dtype = "bf16";
+  bool quick = false;
+  prefix::bench::Program program(
+      "gemm_bench",
+      "matrix products of the layers of two models: GFLOP/s (GOP/s of int8), and their share of the\n"
+      "peak that multiply-adds on registers reach in the same run",
+      "--isa auto --threads 1 --quick");
+  levels.add_options(program);
+  program.choice("--dtype", "bf16|f32|int8", "what is multiplied", dtype);
+  program.flag("--quick", "96 and 256 rows only, in place of 1 to 4,092", quick);
+  return program.run(argc, argv, [&] {
+    const std::vector<int64_t> row_counts =
+        quick ? std::vector<int64_t>{96, 256}
+              : std::vector<int64_t>{1, 16, 64, 96, 256, 1024, 4092};
+    levels.each("gemm", [&](const prefix::ops::IsaLevel& level) {
+      for (const int threads : levels.threads) {
+        CpuOptions options;
+        options.isa = level.name;
+        options.types = dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
+        options.types.int8 = dtype == "int8" ? prefix::ops::kInt8All : 0;
+        options.threads = std::make_shared<prefix::Threads>(threads);
+        CpuDevice device(options);
+        // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.
+        const bool compare = level.chosen || !levels.isa.empty();
+        for (const Layer& layer : kLayers) {
+          LayerBench bench(device, layer, row_counts.back(), compare);
+          for (const int64_t rows : row_counts) bench.run(rows);
+        }
       }
-    }
-  }
-  return 0;
+    });
+  });
 }

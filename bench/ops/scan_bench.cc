@@ -1,6 +1,4 @@
-// Speed of convolutions and scans on every CPU level. One JSON object per line.
-//
-//   scan_bench [--isa name] [--threads n] [--quick]
+// Convolutions and scans of recurrent layers.
 //
 // Times of one thread are its processor time, of several the time that passes.
 //
@@ -30,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "levels.h"
 #include "measure.h"
 #include "ops/step.h"
 #include "scan_flops.h"
@@ -38,12 +37,6 @@ namespace {
 
 using namespace prefix;       // NOLINT: a program of one file
 using namespace prefix::ops;  // NOLINT
-
-struct Arguments {
-  std::string isa;  // empty: all that run here
-  std::vector<int> threads = {1, 2};
-  bool quick = false;
-};
 
 struct Model {
   const char* name;
@@ -169,22 +162,20 @@ class ModelBench {
     const double conv_time = best_time(device_, 0.2, [&] { conv(); });
     const double time = best_time(device_, 0.5, [&] { scan(); });
     peak = std::max(peak, bench::measure_peak(device_));
-    print("prefill", time, conv_time);
-    std::printf("\"gflops\":%.1f,\"peak_gflops\":%.1f,\"serial_share\":%.3f,\"share\":%.3f}\n",
-                flop / time * 1e-9, peak * 1e-9, model_.serial_flop() * rows_ / time / peak,
-                flop / time / peak);
-    std::fflush(stdout);
+    bench::Line line = line_of("prefill", time, conv_time);
+    line.field("gflops", flop / time * 1e-9).field("peak_gflops", peak * 1e-9);
+    line.field("serial_share", model_.serial_flop() * rows_ / time / peak);
+    line.field("share", flop / time / peak).print();
   }
   void decode(double speed) {
     const double bytes = 2.0 * rows_ * static_cast<double>(model_.layout(1).scan_floats) * 4;
     const double conv_time = best_time(device_, 0.2, [&] { conv(); });
     const double time = best_time(device_, 0.5, [&] { scan(); });
     speed = std::max(speed, copy_speed(device_, pool_bytes_));
-    print("decode", time, conv_time);
-    std::printf(
-        "\"gigabytes_per_second\":%.2f,\"copy_gigabytes_per_second\":%.2f,\"share\":%.3f}\n",
-        bytes / time * 1e-9, speed * 1e-9, bytes / time / speed);
-    std::fflush(stdout);
+    bench::Line line = line_of("decode", time, conv_time);
+    line.field("gigabytes_per_second", bytes / time * 1e-9);
+    line.field("copy_gigabytes_per_second", speed * 1e-9);
+    line.field("share", bytes / time / speed).print();
   }
   void scan_layers() {
     for (int32_t layer = 0; layer < layers_; ++layer) scan(layer);
@@ -197,12 +188,12 @@ class ModelBench {
     std::memcpy(to, v.data(), v.size() * sizeof(float));
     return reinterpret_cast<float*>(to);
   }
-  void print(const char* shape, double time, double conv_time) const {
-    std::printf(
-        "{\"bench\":\"scan\",\"isa\":\"%s\",\"threads\":%d,\"model\":\"%s\",\"shape\":\"%s\","
-        "\"rows\":%d,\"microseconds\":%.1f,\"conv_microseconds\":%.1f,",
-        std::string(device_.isa()).c_str(), device_.context().threads->count(), model_.name, shape,
-        rows_, time * 1e6, conv_time * 1e6);
+  bench::Line line_of(const char* shape, double time, double conv_time) const {
+    bench::Line line("scan");
+    line.field("isa", device_.isa()).field("threads", device_.context().threads->count());
+    line.field("model", model_.name).field("shape", shape).field("rows", rows_);
+    line.field("microseconds", time * 1e6).field("conv_microseconds", conv_time * 1e6);
+    return line;
   }
   void conv() {
     ConvArgs args;
@@ -285,62 +276,44 @@ void bench_branches(CpuDevice& device, const Model& model) {
       best[i] = std::min(best[i], processor_seconds() - start);
     }
   }
-  std::printf(
-      "{\"bench\":\"scan\",\"isa\":\"%s\",\"threads\":1,\"model\":\"%s\",\"shape\":\"branches\","
-      "\"rows\":%d,\"layers\":%d,\"copies_ms\":%.2f",
-      std::string(device.isa()).c_str(), model.name, kBranches, model.layers, best[0] * 1e3);
+  bench::Line line("scan");
+  line.field("isa", device.isa()).field("threads", 1).field("model", model.name);
+  line.field("shape", "branches").field("rows", kBranches).field("layers", model.layers);
+  line.field("copies_ms", best[0] * 1e3);
   for (size_t i = 0; i < records.size(); ++i)
-    std::printf(",\"replay_%d_ms\":%.2f", records[i], best[i + 1] * 1e3);
+    line.field(cat("replay_", records[i], "_ms"), best[i + 1] * 1e3);
   // A multiplication and a multiply-add for each number of a state.
   const double floats = static_cast<double>(model.layout(1).scan_floats) * model.layers;
-  std::printf(",\"replay_limit_ms\":%.2f}\n", 4 * floats * kBranches / peak * 1e3);
-  std::fflush(stdout);
-}
-
-Arguments parse(int argc, char** argv) {
-  Arguments arguments;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const auto value = [&]() -> std::string { return i + 1 < argc ? argv[++i] : ""; };
-    if (option == "--isa") {
-      arguments.isa = value();
-    } else if (option == "--threads") {
-      arguments.threads = {std::stoi(value())};
-    } else if (option == "--quick") {
-      arguments.quick = true;
-    } else {
-      std::fprintf(stderr, "unknown option %s\n", option.c_str());
-      std::exit(2);
-    }
-  }
-  return arguments;
+  line.field("replay_limit_ms", 4 * floats * kBranches / peak * 1e3).print();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
-  for (const IsaLevel& level : cpu_isa_levels()) {
-    if (!arguments.isa.empty() && level.name != arguments.isa) continue;
-    if (!level.available) {
-      std::printf("{\"bench\":\"scan\",\"isa\":\"%s\",\"skipped\":\"%s\"}\n",
-                  std::string(level.name).c_str(), std::string(level.reason).c_str());
-      continue;
-    }
-    for (const int threads : arguments.threads) {
-      CpuDevice device({kF32Types, level.name, std::make_shared<prefix::Threads>(threads)});
-      for (const Model& model : kModels) {
-        ModelBench prefill(device, model, 1, 1, arguments.quick ? 256 : 2048,
-                           ModelBench::From::kNothing);
-        prefill.prefill(bench::measure_peak(device));
+  bench::Levels levels;
+  bool quick = false;
+  bench::Program program(
+      "scan_bench",
+      "recurrent layers of two models: microseconds of a scan, and its share of the peak of f32 on\n"
+      "registers (prefill) or of what a copy of the states takes (decode); milliseconds of branches",
+      "--isa auto --threads 1 --quick");
+  levels.add_options(program);
+  program.flag("--quick", "a prefill of 256 rows in place of 2,048", quick);
+  return program.run(argc, argv, [&] {
+    levels.each("scan", [&](const IsaLevel& level) {
+      for (const int threads : levels.threads) {
+        CpuDevice device({kF32Types, level.name, std::make_shared<prefix::Threads>(threads)});
+        for (const Model& model : kModels) {
+          ModelBench prefill(device, model, 1, 1, quick ? 256 : 2048, ModelBench::From::kNothing);
+          prefill.prefill(bench::measure_peak(device));
+        }
+        for (const Model& model : kModels) {
+          ModelBench decode(device, model, 1, 32, 1, ModelBench::From::kOwn);
+          decode.decode(copy_speed(device, decode.pool_bytes()));
+        }
+        if (threads == 1)
+          for (const Model& model : kModels) bench_branches(device, model);
       }
-      for (const Model& model : kModels) {
-        ModelBench decode(device, model, 1, 32, 1, ModelBench::From::kOwn);
-        decode.decode(copy_speed(device, decode.pool_bytes()));
-      }
-      if (threads == 1)
-        for (const Model& model : kModels) bench_branches(device, model);
-    }
-  }
-  return 0;
+    });
+  });
 }

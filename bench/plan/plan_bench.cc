@@ -1,14 +1,15 @@
 // Time to plan a batch, one thread: match and extend the tree by every sequence, then lay the step
-// out (rows, positions, slots, attention tiles and runs). JSON lines; one per shape.
+// out (rows, positions, slots, attention tiles and runs).
 //
 // Shapes follow the published benchmark of the RadixMLP reference: shared tokens j % 1000 + 1, own
 // tokens 1,000,000 + sequence * 10,000 + k.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <vector>
 
+#include "../line.h"
+#include "../program.h"
 #include "plan/step.h"
 #include "tree/tree.h"
 
@@ -53,9 +54,7 @@ double plan_once(const std::vector<std::vector<int32_t>>& batch, prefix::StepPla
   return std::chrono::duration<double, std::nano>(end - start).count();
 }
 
-}  // namespace
-
-int main() {
+void measure() {
   const Shape shapes[] = {
       {"32x512 0%", 32, 0, 512},        {"32x512 25%", 32, 128, 384},
       {"32x512 50%", 32, 256, 256},     {"32x512 75%", 32, 384, 128},
@@ -72,11 +71,21 @@ int main() {
       times.push_back(plan_once(batch, plan, &rows));
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
-    std::printf(
-        "{\"bench\":\"plan\",\"shape\":\"%s\",\"tokens\":%lld,\"rows\":%lld,\"ns_per_token\":%.2f,"
-        "\"best_ns_per_token\":%.2f,\"us\":%.1f}\n",
-        shape.name, static_cast<long long>(given), static_cast<long long>(rows),
-        median / static_cast<double>(given), times[0] / static_cast<double>(given), median / 1000);
+    prefix::bench::Line line("plan");
+    line.field("shape", shape.name).field("tokens", given).field("rows", rows);
+    line.field("ns_per_token", median / static_cast<double>(given));
+    line.field("best_ns_per_token", times[0] / static_cast<double>(given));
+    line.field("us", median / 1000).print();
   }
-  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const prefix::bench::Program program(
+      "plan_bench",
+      "planning a batch, one thread, no model: matching and extending the tree by every sequence and\n"
+      "laying the step out, nanoseconds a token; medians of 7 to 51 runs",
+      "");
+  return program.run(argc, argv, measure);
 }

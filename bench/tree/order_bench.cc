@@ -6,22 +6,23 @@
 //   small      random tables of 4 to 11 rows, against the best order there is
 //   partition  16 parts of three batches, against parts by a hash of the first 256 tokens and at random
 //
-// Prints a JSON line for each, times in seconds of one processor. Names of parts of it as arguments run only these.
+// Times are seconds of one processor.
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "../line.h"
+#include "../program.h"
 #include "tree/partition.h"
 #include "tree/table_model.h"
 #include "tree/table_order.h"
 
 namespace {
 
+using prefix::bench::Line;
 using prefix::table_model::Cells;
 using Prompt = std::vector<int32_t>;
 
@@ -54,12 +55,11 @@ void million() {
     }
     prefix::TableOrder found;
     const double s = seconds([&] { found = prefix::order_table(values, lengths, kColumns); });
-    std::printf(
-        "{\"bench\":\"order\",\"table\":\"million %s\",\"rows\":%zu,\"columns\":%d,"
-        "\"seconds\":%.2f,\"hit_before\":%.4f,\"hit\":%.4f}\n",
-        name, kRows, kColumns, s, share(found.hit_before, found.tokens),
-        share(found.hit, found.tokens));
-    std::fflush(stdout);
+    Line line("order");
+    line.field("table", prefix::cat("million ", name)).field("rows", kRows);
+    line.field("columns", kColumns).field("seconds", s);
+    line.field("hit_before", share(found.hit_before, found.tokens));
+    line.field("hit", share(found.hit, found.tokens)).print();
   }
 }
 
@@ -70,13 +70,11 @@ void shapes() {
         seconds([&] { found = prefix::order_table(cells.values, cells.lengths, cells.columns); });
     prefix::table_model::Order theirs;
     const double ggr = seconds([&] { theirs = greedy_group_recursion(cells, true); });
-    std::printf(
-        "{\"bench\":\"order\",\"table\":\"%s\",\"rows\":%zu,\"columns\":%d,"
-        "\"seconds\":%.3f,\"hit_before\":%.4f,\"hit\":%.4f,\"ggr_seconds\":%.3f,"
-        "\"ggr_hit\":%.4f}\n",
-        cells.name.c_str(), cells.rows(), cells.columns, s, share(found.hit_before, found.tokens),
-        share(found.hit, found.tokens), ggr, share(hits(cells, theirs), found.tokens));
-    std::fflush(stdout);
+    Line line("order");
+    line.field("table", cells.name).field("rows", cells.rows()).field("columns", cells.columns);
+    line.field("seconds", s).field("hit_before", share(found.hit_before, found.tokens));
+    line.field("hit", share(found.hit, found.tokens)).field("ggr_seconds", ggr);
+    line.field("ggr_hit", share(hits(cells, theirs), found.tokens)).print();
   }
 }
 
@@ -97,11 +95,10 @@ void small() {
       ggr += hits(cells, greedy_group_recursion(cells, false));
       if (most > 0) worst = std::min(worst, share(hit, most));
     }
-    std::printf(
-        "{\"bench\":\"order\",\"table\":\"small\",\"rows\":%zu,\"tables\":%d,"
-        "\"of_best\":%.4f,\"worst\":%.4f,\"ggr_of_best\":%.4f}\n",
-        rows, kTables, share(found, best), worst, share(ggr, best));
-    std::fflush(stdout);
+    Line line("order");
+    line.field("table", "small").field("rows", rows).field("tables", kTables);
+    line.field("of_best", share(found, best)).field("worst", worst);
+    line.field("ggr_of_best", share(ggr, best)).print();
   }
 }
 
@@ -157,13 +154,10 @@ void print_parts(const char* batch, const char* by, size_t prompts, int64_t dist
     largest = std::max(largest, w);
   }
   const double mean = static_cast<double>(sum) / static_cast<double>(work.size());
-  std::printf(
-      "{\"bench\":\"partition\",\"batch\":\"%s\",\"by\":\"%s\",\"prompts\":%zu,"
-      "\"parts\":%zu,\"distinct\":%lld,\"duplicated\":%.4f,\"largest_of_mean\":%.4f,"
-      "\"seconds\":%.3f}\n",
-      batch, by, prompts, work.size(), static_cast<long long>(distinct),
-      share(sum - distinct, distinct), static_cast<double>(largest) / mean, s);
-  std::fflush(stdout);
+  Line line("partition");
+  line.field("batch", batch).field("by", by).field("prompts", prompts).field("parts", work.size());
+  line.field("distinct", distinct).field("duplicated", share(sum - distinct, distinct));
+  line.field("largest_of_mean", static_cast<double>(largest) / mean).field("seconds", s).print();
 }
 
 void partitions() {
@@ -201,12 +195,20 @@ void partitions() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::pair<const char*, void (*)()> all[] = {
+  const std::pair<std::string, void (*)()> all[] = {
       {"million", million}, {"shape", shapes}, {"small", small}, {"partition", partitions}};
-  for (const auto& [name, run] : all) {
-    bool wanted = argc == 1;
-    for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], name) == 0;
-    if (wanted) run();
-  }
-  return 0;
+  std::vector<std::string> wanted;
+  prefix::bench::Program program(
+      "order_bench",
+      "orders of tables and parts of batches, one thread, no model: the share of tokens that is shared,\n"
+      "before and after (hit), and seconds of the processor",
+      "partition");
+  program.arguments(
+      "PART", "million, shape, small or partition (default: all)", [&](const std::string& part) {
+        wanted.push_back(prefix::bench::read_choice("PART", part, "million|shape|small|partition"));
+      });
+  return program.run(argc, argv, [&] {
+    for (const auto& [name, run] : all)
+      if (wanted.empty() || std::ranges::count(wanted, name) > 0) run();
+  });
 }

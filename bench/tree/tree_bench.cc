@@ -3,17 +3,16 @@
 //   chain      64 nodes of 512 tokens, one below the other      match, lock and unlock
 //   forest     1,000 prefixes of 64 tokens with 16 own tokens for each of a million leaves
 //
-// Prints a JSON line for each: nanoseconds of an operation (median and 99th percentile), tokens per
-// second; and the bytes of the tree for a node, and of the pool for a token's slot: 4 for the
+// Of each: nanoseconds of an operation (median and 99th percentile), tokens per second; and the bytes of the tree for a node, and of the pool for a token's slot: 4 for the
 // token, the rest for the table of pages.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "../line.h"
+#include "../program.h"
 #include "tree/tree.h"
 
 namespace {
@@ -29,11 +28,12 @@ double ns_between(Clock::time_point a, Clock::time_point b) {
 struct Times {
   std::vector<double> ns;  // of groups of operations, divided by their number
 
-  void print(const char* what, const std::string& more = "") {
+  prefix::bench::Line line(const char* what) {
     std::sort(ns.begin(), ns.end());
-    std::printf("{\"bench\":\"tree\",\"operation\":\"%s\",\"ns\":%.1f,\"p99_ns\":%.1f%s}\n", what,
-                ns[ns.size() / 2], ns[ns.size() * 99 / 100], more.c_str());
-    std::fflush(stdout);
+    prefix::bench::Line line("tree");
+    line.field("operation", what).field("ns", ns[ns.size() / 2]);
+    line.field("p99_ns", ns[ns.size() * 99 / 100]);
+    return line;
   }
 };
 
@@ -46,12 +46,6 @@ Times measure(int groups, int each, const F& f) {
     times.ns.push_back(ns_between(start, Clock::now()) / each);
   }
   return times;
-}
-
-std::string field(const char* name, double value) {
-  char text[80];
-  std::snprintf(text, sizeof text, ",\"%s\":%.4g", name, value);
-  return text;
 }
 
 void finish(prefix::Tree& tree, NodeId node) {
@@ -83,15 +77,17 @@ void chain() {
   Times match = measure(2000, 1, [&] { sum += tree.match(root, tokens).matched; });
   std::sort(match.ns.begin(), match.ns.end());
   const double median = match.ns[match.ns.size() / 2];
-  match.print("match chain", field("tokens_per_second", tokens.size() / median * 1e9) +
-                                 field("ns_per_node", median / kNodes) +
-                                 field("matched", static_cast<double>(sum) / 2000));
+  prefix::bench::Line line = match.line("match chain");
+  line.field("tokens_per_second", static_cast<double>(tokens.size()) / median * 1e9);
+  line.field("ns_per_node", median / kNodes).field("matched", static_cast<double>(sum) / 2000);
+  line.print();
   Times lock = measure(2000, 10, [&] {
     tree.lock(last);
     tree.unlock(last, true);
   });
   std::sort(lock.ns.begin(), lock.ns.end());
-  lock.print("lock and unlock", field("ns_per_node", lock.ns[lock.ns.size() / 2] / kNodes / 2));
+  line = lock.line("lock and unlock");
+  line.field("ns_per_node", lock.ns[lock.ns.size() / 2] / kNodes / 2).print();
 }
 
 struct Forest {
@@ -122,19 +118,17 @@ struct Forest {
 };
 
 void forest(int leaves) {
-  const std::string size = field("leaves", leaves);
   const auto start = Clock::now();
   Forest f(leaves);
   const double built = ns_between(start, Clock::now()) / leaves;
   const auto nodes = static_cast<double>(f.tree.node_count());
   const double slots = static_cast<double>(f.pool.used()) * prefix::kPageTokens;
-  std::printf(
-      "{\"bench\":\"tree\",\"operation\":\"metadata\",\"leaves\":%d,\"nodes\":%.0f,"
-      "\"tokens\":%lld,\"slots\":%.0f,\"bytes_per_node\":%.1f,\"bytes_per_slot\":%.2f,"
-      "\"build_ns\":%.0f}\n",
-      leaves, nodes, static_cast<long long>(f.tree.token_count()), slots,
-      static_cast<double>(f.tree.metadata_bytes()) / nodes,
-      static_cast<double>(f.pool.metadata_bytes()) / slots, built);
+  prefix::bench::Line line("tree");
+  line.field("operation", "metadata").field("leaves", leaves).field("nodes", f.tree.node_count());
+  line.field("tokens", f.tree.token_count()).field("slots", f.pool.used() * prefix::kPageTokens);
+  line.field("bytes_per_node", static_cast<double>(f.tree.metadata_bytes()) / nodes);
+  line.field("bytes_per_slot", static_cast<double>(f.pool.metadata_bytes()) / slots);
+  line.field("build_ns", built).print();
 
   constexpr int kQueries = 20000;
   std::vector<Tokens> queries;
@@ -144,29 +138,38 @@ void forest(int leaves) {
   int64_t matched = 0;
   Times match =
       measure(kQueries, 1, [&] { matched += f.tree.match(f.root, queries[at++]).matched; });
-  match.print("match random", size + field("matched", static_cast<double>(matched) / kQueries));
+  line = match.line("match random").field("leaves", leaves);
+  line.field("matched", static_cast<double>(matched) / kQueries).print();
 
   std::vector<Tokens> fresh;
   for (int i = 0; i < kQueries; ++i) fresh.push_back(f.path(f.next++));
   at = 0;
   Times more = measure(kQueries, 1, [&] { insert(f.tree, f.root, fresh[at++]); });
-  more.print("insert", size);
+  more.line("insert").field("leaves", leaves).print();
 
   Times evict = measure(kQueries, 1, [&] { f.tree.evict(f.tree.victim()); });
-  evict.print("evict", size);
+  evict.line("evict").field("leaves", leaves).print();
   at = 0;
   Times mixed = measure(kQueries, 1, [&] {
     f.tree.evict(f.tree.victim());
     insert(f.tree, f.root, queries[at]);
     matched += f.tree.match(f.root, fresh[at++]).matched;
   });
-  mixed.print("evict, insert, match", size);
+  mixed.line("evict, insert, match").field("leaves", leaves).print();
 }
 
 }  // namespace
 
-int main() {
-  chain();
-  for (const int leaves : {1000, 100000, 1000000}) forest(leaves);
-  return 0;
+int main(int argc, char** argv) {
+  std::vector<int> leaves = {1000, 100000, 1000000};
+  prefix::bench::Program program(
+      "tree_bench",
+      "the prefix tree alone, one thread, no model: nanoseconds of matching, inserting, evicting and\n"
+      "locking, in a chain of 64 nodes and in a forest",
+      "--leaves 20000");
+  program.list("--leaves", "N", "of the forest, 80 tokens each", leaves, 1, 10000000);
+  return program.run(argc, argv, [&] {
+    chain();
+    for (const int n : leaves) forest(n);
+  });
 }

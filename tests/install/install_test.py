@@ -73,6 +73,17 @@ class Installed(unittest.TestCase):
         self.assertIn("libprefix.so.1", self.ok("ldd", self.folder / "core"))
         self.assertNotIn("libprefix", self.ok("ldd", self.folder / "static"))
 
+    def test_components_are_called_as_the_targets(self):
+        source = self.folder / "source"
+        source.mkdir()
+        lists = "cmake_minimum_required(VERSION 3.20)\nproject(x C)\nfind_package(prefix 0.1 CONFIG REQUIRED COMPONENTS {})\n"
+        (source / "CMakeLists.txt").write_text(lists.format("prefix prefix_static text"))
+        self.ok("cmake", "-S", source, "-B", self.folder / "out", f"-DCMAKE_PREFIX_PATH={TREE}")
+        (source / "CMakeLists.txt").write_text(lists.format("text nonsense"))
+        done = run("cmake", "-S", source, "-B", self.folder / "out", f"-DCMAKE_PREFIX_PATH={TREE}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has no component nonsense (prefix, prefix_static, text)", " ".join(done.stderr.split()))
+
     def test_find_package_refuses_another_major_version(self):
         lists = (HERE / "find_package" / "CMakeLists.txt").read_text()
         source = self.folder / "source"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
+import ending  # noqa: E402
 import prefix_run  # noqa: E402
 
 WIDTH = 80
@@ -161,4 +162,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ending.run("demo", main)

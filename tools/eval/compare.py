@@ -24,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import eval as ranking  # noqa: E402
+import ending  # noqa: E402
 import prefix_run  # noqa: E402
 
 DECISIONS = 2000
@@ -140,4 +141,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ending.run("compare", main)

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import ending  # noqa: E402
 import prefix_run  # noqa: E402
 
 DATA = prefix_run.ROOT / "tests" / "data" / "qa.json"
@@ -119,4 +120,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ending.run("eval", main)

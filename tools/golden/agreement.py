@@ -11,6 +11,8 @@ an engine with bf16 weights has no business being far better than the latter.
 Prompts: the 20 of the golden numbers, and three from each of the 38 passages of tests/data/qa.json.
 """
 
+import packages  # noqa: F401, I001
+
 import argparse
 import json
 import subprocess

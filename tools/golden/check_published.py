@@ -4,6 +4,8 @@ Models are made on no device, so the largest takes a second and no memory. Of th
 counts. Says what differs, and exits with 1 when something does.
 """
 
+import packages  # noqa: F401, I001
+
 import sys
 from pathlib import Path
 
@@ -33,7 +35,11 @@ def counted(model: dict) -> int:
 
 def main() -> int:
     differ = 0
-    for model in published.read_table()["models"]:
+    models = published.read_table()["models"]
+    if unknown := set(sys.argv[1:]) - {model["name"] for model in models}:
+        print(f"check_published.py: docs/models.json has no model {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    for model in models:
         if sys.argv[1:] and model["name"] not in sys.argv[1:]:
             continue
         try:

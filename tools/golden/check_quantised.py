@@ -8,6 +8,8 @@ Needs requirements-reference.txt and compressed-tensors 0.20. AWQ_FILE is `awq/u
 want a GPU). Scales are given to each package as float32; where they are bf16 in the file, they are given as such too.
 """
 
+import packages  # noqa: F401, I001
+
 import ast
 import importlib.util
 import sys

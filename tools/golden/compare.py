@@ -5,6 +5,8 @@ Texts, tokens, hashes and layout must be equal. Floats may differ by rounding, w
 greedy tokens only from the first step on whose margin is as small as that rounding.
 """
 
+import packages  # noqa: F401, I001
+
 import argparse
 import json
 import sys

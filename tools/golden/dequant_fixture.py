@@ -6,6 +6,8 @@ of them. Unlike dequantized.json it needs no model files, so the tests of the de
 Blocks are uniform bytes; their float16 scales are uniform over all finite patterns, subnormal ones included.
 """
 
+import packages  # noqa: F401, I001
+
 import json
 import sys
 from pathlib import Path
@@ -52,6 +54,9 @@ def blocks_of(kind: str) -> np.ndarray:
 
 
 def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        print("usage: dequant_fixture.py OUTFILE", file=sys.stderr)
+        return 2
     fixture = {}
     for kind in _TYPES:
         blocks = blocks_of(kind)

@@ -6,6 +6,8 @@ transformers, in float32, on one thread. Needs requirements-reference.txt. The f
 tests/golden/README.md.
 """
 
+import packages  # noqa: F401, I001
+
 import argparse
 from pathlib import Path
 

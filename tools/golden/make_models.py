@@ -5,6 +5,8 @@ The files are the same on every machine; they are checked against tests/golden/m
 (--update rewrites that list instead). Needs only requirements-models.txt.
 """
 
+import packages  # noqa: F401, I001
+
 import argparse
 import hashlib
 import sys

@@ -6,6 +6,8 @@ For each layout: `config` (its quantization_config), `name` of the weight, `part
 and of float32 [rows, columns] `sha256` and the `first` ones in hex.
 """
 
+import packages  # noqa: F401, I001
+
 import hashlib
 import json
 import sys
@@ -19,6 +21,9 @@ _WEIGHT = "m.proj.weight"
 
 
 def main() -> int:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+        print("usage: quantised_fixture.py OUTFILE", file=sys.stderr)
+        return 2
     fixture = {}
     for name, layout in LAYOUTS.items():
         weight = layout.make(f"fixture/{name}", _ROWS, _COLUMNS, 0.1)

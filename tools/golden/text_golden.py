@@ -8,6 +8,8 @@
 Needs requirements-reference.txt, the demo model (tools/fetch_model) and the tokenizer of Qwen3 (text_qwen3.py).
 """
 
+import packages  # noqa: F401, I001
+
 import argparse
 import sys
 import tempfile
