@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -25,7 +26,7 @@ int open_to_read(const std::string& path, const std::string& name) {
   if (descriptor >= 0) return descriptor;
   const int error = errno;
   fail(error == ENOENT || error == ENOTDIR ? Code::kNotFound : Code::kIo, "cannot open ", name,
-       ": ", std::strerror(error));
+       ": ", error_text(error));
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ InputFile::~InputFile() {
 InputFile::State InputFile::current_state() const {
   struct stat info;
   if (fstat(descriptor_, &info) != 0)
-    fail(Code::kIo, "cannot look at ", name_, ": ", std::strerror(errno));
+    fail(Code::kIo, "cannot look at ", name_, ": ", error_text(errno));
   if (!S_ISREG(info.st_mode)) fail(Code::kIo, name_, " is not a regular file");
   return {static_cast<uint64_t>(info.st_size), {info.st_mtim.tv_sec, info.st_mtim.tv_nsec}};
 }
@@ -76,7 +77,7 @@ void InputFile::read(uint64_t at, size_t count, void* out) const {
   while (count > 0) {
     const ssize_t n = pread(descriptor_, to, count, static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(Code::kIo, "cannot read ", name_, ": ", std::strerror(errno));
+    if (n < 0) fail(Code::kIo, "cannot read ", name_, ": ", error_text(errno));
     if (n == 0)
       fail(Code::kIo, name_, " was cut short while it was read: it had ", size_,
            " bytes when it was opened and has ", current_state().size, " now; byte ", at,

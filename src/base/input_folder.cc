@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -33,7 +34,7 @@ bool Directory::has(const std::string& name) const {
   const fs::path path = fs::path(path_) / name;
   const fs::file_status found = fs::symlink_status(path, error);
   if (found.type() == fs::file_type::not_found) return false;
-  if (error) fail(Code::kIo, quote_path(path.string()), ": ", error.message());
+  if (error) fail(Code::kIo, quote_path(path.string()), ": ", error_text(error.value()));
   return true;
 }
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail_io(std::string_view what, const std::string& path, int error) {
-  fail(Code::kIo, what, " ", quote_path(path), ": ", std::strerror(error));
+  fail(Code::kIo, what, " ", quote_path(path), ": ", error_text(error));
 }
 
 [[noreturn]] void fail_there(const std::string& path) {

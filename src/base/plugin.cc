@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -28,6 +29,7 @@ std::string own_folder() {
 }
 
 std::string reason() {
+  const PlainLocale locale;
   const char* const text = dlerror();
   return text ? text : "no reason is known";
 }

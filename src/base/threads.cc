@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/error_text.h"
 #include "base/signals.h"
 #include "base/status.h"
 
@@ -52,7 +53,8 @@ Threads::Threads(int count, Processors cpus) : cpus_(std::move(cpus)) {
   } catch (const std::system_error& e) {
     const size_t started = workers_.size();
     stop();  // those that did start
-    fail(Code::kOutOfMemory, "cannot start thread ", started + 2, " of ", count, ": ", e.what());
+    fail(Code::kOutOfMemory, "cannot start thread ", started + 2, " of ", count, ": ",
+         error_text(e.code().value()));
   } catch (...) {
     stop();
     throw;
@@ -65,7 +67,7 @@ void Threads::bind_workers() {
   for (std::thread& worker : workers_)
     if (const int error = bind_thread(worker.native_handle(), cpus_); error != 0)
       fail(Code::kUnsupportedDevice, "the system does not bind threads to processors ",
-           processors_text(cpus_), ": ", std::generic_category().message(error));
+           processors_text(cpus_), ": ", error_text(error));
 }
 
 int Threads::bind_caller() const { return bind_thread(pthread_self(), cpus_); }

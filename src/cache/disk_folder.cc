@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <ctime>
 #include <memory>
 #include <random>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -108,7 +108,7 @@ void DiskFolder::tell_failures() {
   }
   try {
     for (const auto& [call, error] : failures)
-      complain(cat("cannot ", name_of(call), ": ", std::strerror(error),
+      complain(cat("cannot ", name_of(call), ": ", error_text(error),
                    "; pages are computed instead (said once)"));
   } catch (const std::bad_alloc&) {
   }
@@ -139,7 +139,7 @@ Descriptor DiskFolder::unusable(const std::string& why) {
 }
 
 Descriptor DiskFolder::unusable(DiskCall call) {
-  problem_ = cat("cannot ", name_of(call), ": ", std::strerror(errno));
+  problem_ = cat("cannot ", name_of(call), ": ", error_text(errno));
   errors_.fetch_add(1, std::memory_order_relaxed);
   complain(cat(problem_, "; every page is a miss"));
   return Descriptor();

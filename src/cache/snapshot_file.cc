@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "base/output_file.h"
 #include "base/page.h"
 #include "base/quote.h"
@@ -29,7 +30,7 @@ constexpr size_t kDigest = 32;
 enum NodeFlags : uint8_t { kLongRegime = 1, kState = 2, kAsked = 4 };
 
 [[noreturn]] void fail_io(const char* what, const std::string& path, int error) {
-  fail(Code::kIo, what, ' ', quote(path, 300), ": ", std::strerror(error));
+  fail(Code::kIo, what, ' ', quote(path, 300), ": ", error_text(error));
 }
 
 class Output {

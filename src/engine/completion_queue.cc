@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/clock.h"
+#include "base/error_text.h"
 #include "base/status.h"
 
 namespace prefix {
@@ -57,7 +57,7 @@ int CompletionQueue::descriptor() {
   if (descriptor_ < 0) {
     descriptor_ = eventfd(count_ > 0 ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (descriptor_ < 0)
-      fail(Code::kIo, "the system gave no event descriptor: ", std::strerror(errno));
+      fail(Code::kIo, "the system gave no event descriptor: ", error_text(errno));
   }
   return descriptor_;
 }

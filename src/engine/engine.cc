@@ -1,10 +1,10 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/error_text.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/signals.h"
@@ -325,9 +325,9 @@ Engine::Hold::~Hold() {
 
 void Engine::loop() {
   if (const int error = threads_->bind_caller(); error != 0)
-    log_message(LogLevel::kWarning, cat("the scheduler of an engine is not bound to processors ",
-                                        processors_text(threads_->cpus()), ": ",
-                                        std::generic_category().message(error)));
+    log_message(LogLevel::kWarning,
+                cat("the scheduler of an engine is not bound to processors ",
+                    processors_text(threads_->cpus()), ": ", error_text(error)));
   std::unique_lock lock(mutex_);
   for (;;) {
     if (scheduler_->idle()) idle_.notify_all();

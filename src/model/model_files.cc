@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_text.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -151,7 +152,7 @@ ModelFiles open_path(const std::string& path) {
   const fs::file_status status = fs::status(path, error);
   // It may be there, behind a folder that is closed.
   if (status.type() == fs::file_type::none && error != std::errc::filename_too_long)
-    fail(Code::kIo, quote_path(path), ": ", error.message());
+    fail(Code::kIo, quote_path(path), ": ", error_text(error.value()));
   if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
   ModelFiles files;
   if (fs::is_directory(status)) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_text.h"
 #include "base/json_text.h"
 #include "base/output_file.h"
 #include "base/quote.h"
@@ -196,7 +197,7 @@ std::vector<std::string> names_in(const std::string& path) {
   try {
     list("", list);
   } catch (const fs::filesystem_error& e) {
-    fail(Code::kIo, quote_path(path), ": ", e.code().message());
+    fail(Code::kIo, quote_path(path), ": ", error_text(e.code().value()));
   }
   return names;
 }
@@ -214,7 +215,7 @@ void copy_files(const InputFolder& folder, const std::vector<std::string>& names
     if (slash != std::string::npos) fs::create_directory(path.parent_path(), error);
     if (error)
       fail(Code::kIo, "cannot make ", quote_path(path.parent_path().string()), ": ",
-           error.message());
+           error_text(error.value()));
     copy_file(*folder.open_listed(name, folder.name()), path.string());
   }
 }

@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -35,11 +35,6 @@ short wait_for(int socket, short events, Deadline deadline) {
     if (ready > 0) return poll.revents;
     if (ready < 0 && errno != EINTR) return POLLERR;
   }
-}
-
-std::string reason(int error) {
-  std::array<char, 128> text{};
-  return strerror_r(error, text.data(), text.size());
 }
 
 }  // namespace
@@ -119,7 +114,7 @@ bool RedisConnection::connect(const void* address, size_t size, Deadline deadlin
   close();
   const auto* const generic = static_cast<const sockaddr*>(address);
   socket_ = socket(generic->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (socket_ < 0) return fail_with("cannot be reached: socket: " + reason(errno));
+  if (socket_ < 0) return fail_with("cannot be reached: socket: " + error_text(errno));
   if (generic->sa_family != AF_UNIX) {
     const int on = 1;  // commands go out at once, and a server that has gone is noticed
     (void)setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
@@ -132,7 +127,7 @@ bool RedisConnection::connect(const void* address, size_t size, Deadline deadlin
     socklen_t length = sizeof(error);
     if (getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
   }
-  if (error) return fail_with("cannot be reached: " + reason(error));
+  if (error) return fail_with("cannot be reached: " + error_text(error));
   return true;
 }
 
@@ -218,7 +213,7 @@ bool RedisConnection::send_some(const RedisPipeline& pipeline) {
   const ssize_t sent = sendmsg(socket_, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
-    return fail_with("breaks off: " + reason(errno));
+    return fail_with("breaks off: " + error_text(errno));
   }
   sent_ += static_cast<size_t>(sent);
   return true;
@@ -228,7 +223,7 @@ bool RedisConnection::receive_some() {
   const ssize_t got = recv(socket_, incoming_.data(), incoming_.size(), MSG_DONTWAIT);
   if (got < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
-    return fail_with("breaks off: " + reason(errno));
+    return fail_with("breaks off: " + error_text(errno));
   }
   if (got == 0) return fail_with("breaks off: it closed the connection");
   std::string problem = replies_.feed({incoming_.data(), static_cast<size_t>(got)});

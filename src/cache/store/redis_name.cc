@@ -7,6 +7,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/error_text.h"
 #include "base/signals.h"
 #include "base/status.h"
 
@@ -72,6 +73,7 @@ std::vector<SocketAddress> RedisName::find(const std::string& host, uint16_t por
     return {};
   }
   pending_.reset();
+  const PlainLocale locale;
   if (pending->error) *failure = cat("its name: ", gai_strerror(pending->error));
   if (!pending->error && pending->found.empty()) *failure = "its name has no address";
   return pending->found;

@@ -4,8 +4,8 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 
+#include "base/error_text.h"
 #include "base/status.h"
 
 namespace prefix::ops {
@@ -20,7 +20,7 @@ std::byte* map(size_t bytes) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) {
-    fail(Code::kOutOfMemory, "cannot map ", bytes, " bytes: ", std::strerror(errno));
+    fail(Code::kOutOfMemory, "cannot map ", bytes, " bytes: ", error_text(errno));
   }
   return static_cast<std::byte*>(data);
 }
