@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "ops/level_tables.h"
@@ -94,6 +95,61 @@ TEST(WholeSoftmax, LaterScoresMayBeFarAboveTheFirstOnes) {
             << level.name << ' ' << above << ", key " << i;
       }
     }
+  }
+}
+
+// The rounding of such scores alone is a factor of any size. A row with one key has its value or is not finite, and never
+// looks as if it saw none.
+template <typename Run>
+void expect_weight_or_nan(const Run& run) {
+  for (int i = 0; i < 200; ++i) {
+    const float score = -std::ldexp(1.0f + static_cast<float>(i) * 0x1.357p-9f, i % 40);
+    const auto [l, weight] = run(score);
+    if (std::isnan(l)) {
+      EXPECT_LT(score, -0x1p24f);
+    } else {
+      EXPECT_NEAR(weight / l, 1, 0.005) << score << ", l " << l;
+    }
+  }
+}
+
+TEST(WholeSoftmax, ARowWithAnyScoreHasWeightsOrIsNotFinite) {
+  for (const LevelTable& level : level_tables()) {
+    SCOPED_TRACE(level.name);
+    expect_weight_or_nan([&](float score) {
+      SoftmaxOfOneRow row{40, 40};
+      const int32_t sum = -12345;
+      std::memcpy(&row.s[40], &sum, sizeof sum);
+      row.ones.assign(32, score / (0.01f * static_cast<float>(sum)));
+      row.run(level);
+      return std::pair(row.l, row.p[40] * row.p_scales[0]);
+    });
+  }
+}
+
+TEST(Softmax, ARowWithAnyScoreHasWeightsOrIsNotFinite) {
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+    if (!isa_obstacle(isa, detect_cpu_features()).empty()) continue;
+    SCOPED_TRACE(isa_name(isa));
+    expect_weight_or_nan([&](float score) {
+      const int32_t key = 40;
+      std::vector<float> s(272, score), p(256), o(32);
+      float m = -INFINITY, l = 0;
+      SoftmaxArgs args;
+      args.s = s.data();
+      args.lds = 272;
+      args.p = p.data();
+      args.ldp = 256;
+      args.first = args.last = &key;
+      args.scale = 1.1f;
+      args.m = &m;
+      args.l = &l;
+      args.o = o.data();
+      args.ldo = args.d = 32;
+      args.rows = 1;
+      kernel_table(isa).attention.softmax_f32(args);
+      return std::pair(l, p[40]);
+    });
   }
 }
 

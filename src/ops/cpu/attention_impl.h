@@ -47,18 +47,25 @@ inline void raise_maximum(const SoftmaxArgs& args, int64_t row, float scale, Sim
 // their largest score before their weights.
 constexpr float kLargestSum = 0x1p32f;
 
+// What weights are counted from weighs 1, but for what rounding it to f32 makes of that: of scores around 2^31 any factor, so
+// that a row could lose all its weights and pass for one that sees nothing. Such a row is not finite.
+constexpr float kLeastSum = 0x1p-64f;
+
 enum class Scores { kFirst, kAll };  // that a row sees of a block
 
 // raise(which) is raise_maximum() for these scores, weigh() makes the weights and returns their sum.
 template <class Raise, class Weigh>
 [[gnu::always_inline]] inline void weigh_row(const SoftmaxArgs& args, int64_t row,
                                              const Raise& raise, const Weigh& weigh) {
-  if (args.m[row] == -__builtin_inff()) raise(Scores::kFirst);
+  bool raised = args.m[row] == -__builtin_inff();
+  if (raised) raise(Scores::kFirst);
   float sum = weigh();
   if (!(sum <= kLargestSum)) {
     raise(Scores::kAll);
     sum = weigh();
+    raised = true;
   }
+  if (raised && sum < kLeastSum) sum = __builtin_nanf("");
   args.l[row] += sum;
 }
 
@@ -153,7 +160,8 @@ void attention_softmax(const SoftmaxArgs& args) {
   }
 }
 
-// A state is empty iff its l is 0 (the largest of a row's first scores has weight 1); NaN is not empty and spreads.
+// A state is empty iff its l is 0 (the largest of a row's first scores has weight 1, see kLeastSum); NaN is not empty and
+// spreads.
 void attention_merge(const MergeArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     if (args.from_l[r] == 0) continue;

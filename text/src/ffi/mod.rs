@@ -8,6 +8,7 @@
 
 mod chat;
 mod detok;
+mod floats;
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
 mod handles;
@@ -48,6 +49,8 @@ unsafe fn report(err: *mut PrefixError, function: &str, error: &Error) -> i32 {
 /// # Safety
 /// `err` is NULL or points to a prefix_error.
 unsafe fn entry(err: *mut PrefixError, function: &str, body: impl FnOnce() -> Result<()>) -> i32 {
+    // The thread of all tasks is started in a body, and computes as it does.
+    let _floats = floats::PlainFloats::new();
     // What a panic leaves half done is never seen again: tokenizers are immutable, and a
     // detokeniser whose lock is poisoned refuses further calls.
     let result = catch_unwind(AssertUnwindSafe(|| quiet(body))).unwrap_or_else(|cause| {
