@@ -1,5 +1,6 @@
 #include "api.h"
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -48,8 +49,21 @@ Engine open_engine(const std::string& model, const OptionList& options,
   return engine;
 }
 
-std::vector<std::string> warnings_of(const Engine& engine) {
-  return nlohmann::json::parse(engine.info_json()).at("warnings").get<std::vector<std::string>>();
+std::vector<std::string> logged_warnings() {
+  std::vector<std::string> found;
+  while (const auto message = prefix::next_log())
+    if (message->level >= PREFIX_LOG_WARNING &&
+        std::ranges::find(found, message->text) == found.end())
+      found.push_back(message->text);
+  return found;
+}
+
+void Warnings::tell(const Engine& engine) {
+  std::vector<std::string> warnings = logged_warnings();
+  const auto info = nlohmann::json::parse(engine.info_json());
+  for (const auto& warning : info.at("warnings")) warnings.push_back(warning.get<std::string>());
+  for (const std::string& warning : warnings)
+    if (told_.insert(warning).second) std::cerr << title_ << ": warning: " << warning << "\n";
 }
 
 LogOnStandardError::LogOnStandardError() {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <prefix.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,8 +41,21 @@ prefix_option_details option_details(std::string_view key);
 // the end.
 Engine open_engine(const std::string& model, const OptionList& options,
                    const std::function<void(double)>& progress);
-// Sentences about options that have no effect.
-std::vector<std::string> warnings_of(const Engine& engine);
+// Warnings and errors that the library has logged since the last call, each once.
+std::vector<std::string> logged_warnings();
+
+// Tells on standard error what the library warns of, under a title such as "prefix run".
+class Warnings {
+ public:
+  explicit Warnings(std::string title) : title_(std::move(title)) {}
+  // Of an engine that was opened just now: its files, which the log tells of, and its options. What
+  // was told of another one is not told again.
+  void tell(const Engine& engine);
+
+ private:
+  std::string title_;
+  std::set<std::string> told_;
+};
 
 // While it lives, warnings and errors in the library's log are told on standard error.
 struct LogOnStandardError {

@@ -259,6 +259,7 @@ int bench_command(const Args& args) {
   options.emplace_back("sharing", "true");
   unshared_options.emplace_back("sharing", "false");
 
+  Warnings warnings("prefix bench");
   double peak = 0;
   // Both engines live together, so that a pair runs back to back on an equally warm machine. Each
   // shape gets new ones, because peaks are counted since creation.
@@ -274,6 +275,8 @@ int bench_command(const Args& args) {
     }
     Engine shared_engine = open_engine(path, options, on_load);
     Engine unshared_engine = open_engine(path, unshared_options, on_load);
+    progress.clear();
+    warnings.tell(shared_engine);
     Model model = read_model(shared_engine, path);
     const auto prompts = make_prompts(shape, model.vocab, seed);
     Side shared;

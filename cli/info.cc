@@ -164,6 +164,7 @@ OrderedJson model_json(const Args& args, const std::string& path) {
   const prefix::Options options = make_options(engine_options(args));
   const prefix_memory memory = Engine::estimate(path, &options);
   const OrderedJson info = OrderedJson::parse(prefix::model_info_json(path));
+  const std::vector<std::string> warnings = logged_warnings();
   const int64_t most = info.at("sizes").at("max_positions");
   const int64_t context =
       args.get_int("--context", std::min<int64_t>(4096, most), 1, int64_t{1} << 32);
@@ -190,6 +191,7 @@ OrderedJson model_json(const Args& args, const std::string& path) {
                    {"kv", kv},
                    {"states", states},
                    {"total", memory.weight_bytes + memory.activation_bytes + kv + states}};
+  out["warnings"] = warnings;
   return out;
 }
 
@@ -221,6 +223,8 @@ void print_model(const OrderedJson& m) {
               grouped(n["batch"].get<int64_t>()).c_str(),
               grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(), states.c_str(),
               bytes(n["total"]).c_str());
+  for (const OrderedJson& warning : m["warnings"])
+    std::printf("warning: %s\n", warning.get<std::string>().c_str());
 }
 
 }  // namespace

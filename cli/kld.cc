@@ -162,6 +162,9 @@ int kld_command(const Args& args) {
   const auto on_load = [&](double fraction) { progress.show_load(fraction); };
   Engine base = open_engine(base_path, base_options, on_load);
   Engine test = open_engine(test_path, test_options, on_load);
+  progress.clear();
+  Warnings warnings("prefix kld");
+  for (const Engine* engine : {&base, &test}) warnings.tell(*engine);
   const int64_t vocabulary = vocabulary_of(base);
   if (vocabulary != vocabulary_of(test))
     fail("--model has ", vocabulary, " token ids and --test-model ", vocabulary_of(test),

@@ -35,7 +35,10 @@ int pack_command(const Args& args) {
   const auto start = std::chrono::steady_clock::now();
   {
     Progress progress("prefix pack", args.choice("--progress", "auto", "auto|on|off"));
-    open_engine(model, options, [&](double fraction) { progress.show_share("packing", fraction); });
+    const Engine engine = open_engine(
+        model, options, [&](double fraction) { progress.show_share("packing", fraction); });
+    progress.clear();
+    Warnings("prefix pack").tell(engine);
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const nlohmann::ordered_json report = {

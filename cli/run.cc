@@ -303,8 +303,7 @@ int run_command(const Args& args) {
   for (const auto& [name, path] : adapters) engine.load_adapter(name, path);
   totals.load_seconds = seconds_since(load_start);
   progress.clear();
-  for (const std::string& warning : warnings_of(engine))
-    std::cerr << "prefix run: warning: " << warning << "\n";
+  Warnings("prefix run").tell(engine);
   log.emplace();  // of what comes after the warnings
   LazyText text(model);
 

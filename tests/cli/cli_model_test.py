@@ -32,6 +32,29 @@ class Info(unittest.TestCase):
         self.assertIn("for 1 sequences of 4,096 tokens", shown)
         self.assertNotIn("state", shown)
 
+    def test_what_the_library_warns_of_is_told(self):
+        path = SHARED["folder"] / "tied"
+        shutil.copytree(SHARED["model"], path)
+        weights = path / "model.safetensors"
+        data = weights.read_bytes()
+        end = 8 + int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:end])
+        embedding = header["model.embed_tokens.weight"]
+        size = embedding["data_offsets"][1] - embedding["data_offsets"][0]
+        # Other values than those of the embedding, to which config.json ties it.
+        header["lm_head.weight"] = {**embedding, "data_offsets": [len(data) - end, len(data) - end + size]}
+        text = json.dumps(header).encode()
+        weights.write_bytes(len(text).to_bytes(8, "little") + text + data[end:] + bytes(size))
+        says = "config.json ties the output matrix"
+        model = json.loads(prefix("info", path, "--json").stdout)["model"]
+        self.assertRegex("\n".join(model["warnings"]), f"^{says}.*$")
+        self.assertEqual(prefix("info", path).stdout.count(f"\nwarning: {says}"), 1)
+        self.assertEqual(json.loads(prefix("info", SHARED["model"], "--json").stdout)["model"]["warnings"], [])
+        for command in (["run", "--in", "/dev/null"], ["bench", "--shape", "1,8,1", "--pairs", "1"],
+                        ["pack", "--out", SHARED["folder"] / "packed tied"]):
+            said = prefix(*command, "--model", path).stderr
+            self.assertEqual(said.count(f"prefix {command[0]}: warning: {says}"), 1, said)
+
     def test_model_with_recurrent_layers(self):
         path = ROOT / "build" / "golden-models" / "granite-h-base"
         model = json.loads(prefix("info", path, "--json").stdout)["model"]

@@ -16,6 +16,7 @@ use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
 use crate::page::PageState;
+use crate::places::Places;
 use crate::tenants::{Tenant, Tenants};
 
 /// The time that a request gives itself, if less than the service would.
@@ -29,6 +30,7 @@ pub struct App {
     pub dtype: String,
     pub config: Config,
     pub gate: Gate,
+    pub places: Arc<Places>,
     pub tenants: Tenants,
     pub metrics: Metrics,
     pub page: PageState,
@@ -71,6 +73,7 @@ impl App {
         let (model, dtype) = Model::of(&engine)?;
         Ok(Arc::new(App {
             gate: Gate::new(config.max_requests),
+            places: Places::new(config.max_connections),
             tenants: Tenants::new(config.keys.clone(), config.max_tenants),
             metrics: Metrics::default(),
             page: PageState::default(),
@@ -173,7 +176,7 @@ impl Call {
         fill: impl FnOnce(&mut TaskBuilder) -> prefix::Result<()> + Send + 'static,
     ) -> Result<Task> {
         let (engine, tokenizer) = (self.app.engine.clone(), self.app.tokenizer.clone());
-        blocking(move || {
+        blocking(&self.app.gate, move || {
             let mut builder = Task::builder(&engine, &tokenizer, kind, Some(&options))?;
             fill(&mut builder)?;
             Ok(builder.submit()?)
@@ -205,7 +208,7 @@ impl Call {
         submit: impl FnOnce(&Engine, &Tokenizer) -> Result<Job> + Send + 'static,
     ) -> Result<Job> {
         let (engine, tokenizer) = (self.app.engine.clone(), self.app.tokenizer.clone());
-        let job = blocking(move || submit(&engine, &tokenizer)).await?;
+        let job = blocking(&self.app.gate, move || submit(&engine, &tokenizer)).await?;
         tokio::select! {
             done = job.finished() => done?,
             () = self.app.gate.over() => return Err(Failure::stopping()),
@@ -217,14 +220,17 @@ impl Call {
     }
 }
 
-/// Work for a processor, such as encoding texts, where it does not hold up other requests.
+/// Work for a processor, such as encoding texts, where it does not hold up other requests. It cannot be given up, but
+/// nobody waits for it beyond the end of the service.
 pub async fn blocking<T: Send + 'static>(
+    gate: &Gate,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(why) => Err(Failure::internal(why)),
-    }
+    let done = tokio::select! {
+        done = tokio::task::spawn_blocking(work) => done,
+        () = gate.over() => return Err(Failure::stopping()),
+    };
+    done.unwrap_or_else(|why| Err(Failure::internal(why)))
 }
 
 /// The failure of one text of some.
@@ -234,4 +240,20 @@ pub fn at(item: usize, of: usize, error: prefix::Error) -> Failure {
         failure.message = format!("text {item}: {}", failure.message);
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_work_when_the_service_is_over() {
+        let gate = Gate::new(1);
+        assert_eq!(blocking(&gate, || Ok(1)).await.unwrap(), 1);
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let work = blocking(&gate, move || Ok(ended.recv().is_ok()));
+        gate.end();
+        assert_eq!(work.await.unwrap_err().kind, Kind::Stopping);
+        drop(end);
+    }
 }

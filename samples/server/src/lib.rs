@@ -1,10 +1,11 @@
 //! A service over libprefix; `README.md` says what it answers and how.
 //!
 //! ```text
-//!   serve.rs     connections, and their end
+//!   serve.rs     connections, and their end; places.rs: how many
 //!   router.rs    which path is whose; dialect.rs: failures as each API writes them
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
+//!   say.rs       what the operator is told
 //!   page/        what a browser shows; events/: what happens in the cache, for routers
 //!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs, fields.rs
 //! ```
@@ -24,8 +25,10 @@ pub mod metrics;
 pub mod model;
 pub mod openai;
 pub mod page;
+pub mod places;
 pub mod ranking;
 pub mod router;
+pub mod say;
 pub mod serve;
 pub mod stalled;
 pub mod status;

@@ -1,6 +1,7 @@
 //! The program: reads the command line, loads the model, serves until SIGTERM or SIGINT.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -8,6 +9,7 @@ use prefix::log::{self, Level};
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
 use prefix_server::config::{Config, HELP};
+use prefix_server::say::{say, tell};
 use prefix_server::{events, router, serve};
 use serde_json::Value;
 use tokio::signal::unix::{signal, SignalKind};
@@ -24,23 +26,31 @@ fn main() -> ExitCode {
     let config = match config {
         Ok(Some(config)) => config,
         Ok(None) => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
+            return match std::io::stdout().write_all(HELP.as_bytes()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(why) => {
+                    say(format_args!("standard output: {why}"));
+                    ExitCode::FAILURE
+                }
+            };
         }
         Err(why) => {
-            eprintln!("prefix-server: {why}");
+            say(why);
             return ExitCode::from(2);
         }
     };
-    let done = tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .build()
-        .map_err(|why| why.to_string())
-        .and_then(|runtime| runtime.block_on(run(config)));
+        .build();
+    let done = runtime.map_err(|why| why.to_string()).and_then(|runtime| {
+        let done = runtime.block_on(run(config));
+        serve::leave(runtime);
+        done
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
-            eprintln!("prefix-server: {why}");
+            say(why);
             ExitCode::FAILURE
         }
     }
@@ -61,10 +71,11 @@ async fn run(config: Config) -> Result<(), String> {
         }
     };
     let mut stop = std::pin::pin!(stop);
+    show_log().map_err(|why| text(&why))?;
     let app = tokio::select! {
         app = load(config) => app?,
         () = &mut stop => {
-            eprintln!("prefix-server: stopped before the model was there");
+            say("stopped before the model was there");
             return Ok(());
         }
     };
@@ -73,16 +84,16 @@ async fn run(config: Config) -> Result<(), String> {
     let ports = ports.map_err(|why| format!("cache events: {why}"))?;
     let listener = serve::listen(socket).map_err(of_port)?;
     let address = listener.local_addr().map_err(of_port)?;
-    println!("prefix-server: {} at http://{address}", app.config.name);
+    tell(format_args!("{} at http://{address}", app.config.name));
     if let Some(ports) = ports {
-        println!("prefix-server: cache events at tcp://{}", ports.publish);
+        tell(format_args!("cache events at tcp://{}", ports.publish));
         if let Some(replay) = ports.replay {
-            println!("prefix-server: cache events again at tcp://{replay}");
+            tell(format_args!("cache events again at tcp://{replay}"));
         }
     }
     let stop = async {
         stop.await;
-        eprintln!("prefix-server: stopping");
+        say("stopping");
     };
     serve::serve(listener, router::router(app.clone()), app, stop).await;
     Ok(())
@@ -111,20 +122,25 @@ async fn load(config: Config) -> Result<Shared, String> {
     App::new(engine, tokenizer, config).map_err(|why| why.message)
 }
 
-/// The library never prints: what it warns of goes to standard error, as what the program says itself.
+/// The library never prints: what it warns of goes to standard error, as what the program says itself. This is of the
+/// options; what it finds in the files of the model, and later, is in the log.
 fn show_warnings(engine: &Engine) -> prefix::Result<()> {
     let info: Value = serde_json::from_str(&engine.info_json()?).unwrap_or_default();
     for warning in info["warnings"].as_array().into_iter().flatten() {
         let text = warning.as_str().unwrap_or_default();
-        eprintln!("prefix-server: warning: {text}");
+        say(format_args!("warning: {text}"));
     }
+    Ok(())
+}
+
+fn show_log() -> prefix::Result<()> {
     log::set_sink(|level, text| {
         let kind = if level < Level::Error {
             "warning"
         } else {
             "error"
         };
-        eprintln!("prefix-server: {kind}: {text}");
+        say(format_args!("{kind}: {text}"));
     })
 }
 

@@ -52,7 +52,7 @@ impl Metrics {
             .collect()
     }
 
-    pub fn text(&self, in_flight: usize, tenants: usize) -> String {
+    pub fn text(&self, in_flight: usize, tenants: usize, closed: u64) -> String {
         let mut out = String::new();
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
         let mut single = |name: &str, kind: &str, help: &str, value: u64| {
@@ -96,6 +96,12 @@ impl Metrics {
             "counter",
             "Connections that were closed since their client did not read.",
             load(&self.stalled),
+        );
+        single(
+            "prefix_server_made_room_total",
+            "counter",
+            "Connections that were closed while nothing was under way, since others waited for a place.",
+            closed,
         );
         let answers = self.answers();
         let name = "prefix_server_answers_total";

@@ -4,34 +4,42 @@
 //!   SIGTERM ──> new requests get 503, those that run go on ──> none is left, or the time is over
 //!               (the port stays open: nobody who comes now           │
 //!               is left without an answer)                           v
-//!               the port is closed, connections are closed when their answers are out
+//!               the port is closed, connections are closed when their answers are out, or when that takes too long
 //! ```
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{service_fn, Service};
+use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::runtime::Runtime;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use crate::app::Shared;
+use crate::places::{Answer, Seat};
 use crate::stalled::Stalled;
 
 /// How long the port stays open after the signal at least, for those who do not know yet.
 const LEAD: Duration = Duration::from_millis(500);
 /// Connections that the system keeps until they are accepted, as far as its own limit allows.
 const QUEUE: u32 = 1024;
-/// How long answers that are there may take to be read at the end.
+/// How long answers that are there may take to be read at the end, as long as that is in the time of `--drain-seconds`.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// How long they may take at least: what was given up is told to those who asked for it.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Takes a port, on which nobody can connect before [`listen`]: what has a connection counts as ready.
 pub fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
@@ -56,44 +64,72 @@ pub async fn serve(
     app: Shared,
     stop: impl Future<Output = ()>,
 ) {
-    let places = Arc::new(Semaphore::new(app.config.max_connections));
     let connections = GracefulShutdown::new();
-    {
-        let accept = std::pin::pin!(accept(&listener, &places, &router, &app, &connections));
+    let drain = app.config.drain;
+    let mut next = None;
+    let end = {
+        let accept = std::pin::pin!(accept(&listener, &mut next, &router, &app, &connections));
         let finished = async {
             stop.await;
+            let end = Instant::now() + drain;
             app.gate.refuse();
-            let drain = app.config.drain;
             let _ = tokio::join!(
                 tokio::time::sleep(LEAD.min(drain)),
-                tokio::time::timeout(drain, app.gate.empty())
+                tokio::time::timeout_at(end, app.gate.empty())
             );
+            end
         };
         tokio::select! {
-            _ = accept => {}
-            () = finished => {}
+            end = accept => end,
+            end = finished => end,
         }
-    }
+    };
     app.gate.end();
+    let end = last_moment(Instant::now(), end);
+    if let Some(stream) = next {
+        open(stream, None, &router, &app, &connections);
+    }
     accept_rest(listener, &router, &app, &connections);
     // What was accepted in the last moment is on its way through its connection.
-    tokio::time::sleep(LEAD.min(app.config.drain) / 4).await;
-    let _ = tokio::time::timeout(GOODBYE, connections.shutdown()).await;
+    tokio::time::sleep(LEAD.min(drain) / 4).await;
+    let _ = tokio::time::timeout_at(end, connections.shutdown()).await;
 }
 
+/// Ends without what threads still compute, such as the tokens of a long text: nobody waits for it.
+pub fn leave(runtime: Runtime) {
+    runtime.shutdown_timeout(LAST_WORDS);
+}
+
+/// When nobody is waited for any more, where work was over at `now` and has time until `end`.
+fn last_moment(now: Instant, end: Instant) -> Instant {
+    end.min(now + GOODBYE).max(now + LAST_WORDS)
+}
+
+/// Never ready. `next` is a connection that has no place yet.
 async fn accept(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    next: &mut Option<TcpStream>,
     router: &Router,
     app: &Shared,
     connections: &GracefulShutdown,
-) {
-    // Beyond the limit connections wait where the system keeps them.
-    while let Ok(place) = places.clone().acquire_owned().await {
+) -> Instant {
+    loop {
         match listener.accept().await {
-            Ok((stream, _)) => open(stream, Some(place), router, app, connections),
-            // Out of file descriptors, or a client that has gone: others may do better.
-            Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            Ok((stream, _)) => *next = Some(stream),
+            Err(why) => {
+                // Out of file descriptors, which a system may give fewer of than there are places.
+                if why.kind() != ErrorKind::ConnectionAborted {
+                    app.places.close_longest();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        // Those behind it wait where the system keeps them.
+        if next.is_some() {
+            let place = app.places.take().await;
+            if let Some(stream) = next.take() {
+                open(stream, place, router, app, connections);
+            }
         }
     }
 }
@@ -134,14 +170,19 @@ fn open(
     connections: &GracefulShutdown,
 ) {
     let _ = stream.set_nodelay(true); // pieces of a stream are small and must not wait
-    let stalled = Stalled::new(stream, app.config.write, app.clone());
+    let seat = Seat::new(&app.places);
+    let stalled = Stalled::new(stream, app.config.write, app.clone(), seat.clone());
+    let router = TowerToHyperService::new(router.clone());
+    let taken = seat.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        taken.begin();
+        let (answer, seat) = (router.call(request), taken.clone());
+        async move { Ok::<_, Infallible>(answer.await?.map(|body| Answer::new(body, seat))) }
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(app.config.body.time)
-        .serve_connection(
-            TokioIo::new(stalled),
-            TowerToHyperService::new(router.clone()),
-        );
+        .serve_connection(TokioIo::new(stalled), service);
     let connection = connections.watch(connection);
     let app = app.clone();
     app.metrics.connections.fetch_add(1, Ordering::Relaxed);
@@ -149,9 +190,39 @@ fn open(
         .connections_total
         .fetch_add(1, Ordering::Relaxed);
     tokio::spawn(async move {
-        // A connection that breaks is the client's business.
-        let _ = connection.await;
+        tokio::select! {
+            _ = connection => {} // one that breaks is the client's business
+            () = seat.closed() => {}
+        }
         app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
         drop(place);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_is_in_the_time_for_it_and_a_second() {
+        let now = Instant::now();
+        for (left, lasts) in [(0, 1), (1, 1), (3, 3), (5, 5), (30, 5)] {
+            let end = last_moment(now, now + Duration::from_secs(left));
+            assert_eq!(end - now, Duration::from_secs(lasts), "{left}");
+        }
+    }
+
+    #[test]
+    fn work_that_goes_on_is_left() {
+        let runtime = Runtime::new().unwrap();
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        runtime.spawn_blocking(move || {
+            begin.send(()).unwrap();
+            let _ = ended.recv();
+        });
+        begun.recv().unwrap();
+        leave(runtime);
+        drop(end); // the work could not end before
+    }
 }

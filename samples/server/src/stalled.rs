@@ -5,6 +5,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{sleep, Sleep};
 
 use crate::app::Shared;
+use crate::places::Seat;
 
 #[derive(Debug)]
 pub struct Stalled<S> {
@@ -20,15 +22,17 @@ pub struct Stalled<S> {
     /// Runs while a write waits.
     timer: Option<Pin<Box<Sleep>>>,
     app: Shared,
+    seat: Arc<Seat>,
 }
 
 impl<S> Stalled<S> {
-    pub fn new(stream: S, limit: Duration, app: Shared) -> Stalled<S> {
+    pub fn new(stream: S, limit: Duration, app: Shared, seat: Arc<Seat>) -> Stalled<S> {
         Stalled {
             stream,
             limit,
             timer: None,
             app,
+            seat,
         }
     }
 
@@ -87,7 +91,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalled<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        if flushed.is_ready() {
+            self.seat.sent();
+        }
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -1,5 +1,7 @@
 //! `/health` and `/metrics`.
 
+use std::sync::atomic::Ordering;
+
 use axum::extract::State;
 use axum::http::{header, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -27,7 +29,10 @@ pub fn of(app: &App) -> (StatusCode, &'static str) {
 
 pub async fn metrics(State(app): State<Shared>) -> Result<Response> {
     let engine = app.engine.metrics_text()?;
-    let own = app.metrics.text(app.gate.in_flight(), app.tenants.len());
+    let closed = app.places.closed.load(Ordering::Relaxed);
+    let own = app
+        .metrics
+        .text(app.gate.in_flight(), app.tenants.len(), closed);
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], engine + &own).into_response())
 }

@@ -38,11 +38,12 @@ pub struct Source {
 
 pub fn open(path: &Path) -> Result<Source> {
     // In the words of libprefix, whichever of the two is asked first.
-    let about = std::fs::metadata(path).map_err(|e| match Error::io(path, &e) {
-        e if e.code == Code::NotFound => {
+    let about = std::fs::metadata(path).map_err(|e| match e.raw_os_error() {
+        // A name that no file can have is that of none.
+        Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG) => {
             Error::not_found(format!("no model at {}", quote_path(path)))
         }
-        e => e,
+        _ => Error::io(path, &e),
     })?;
     let source = if about.is_dir() {
         hf::load_directory(path)
@@ -122,10 +123,12 @@ mod tests {
     fn what_is_missing_is_named_as_libprefix_names_it() {
         let here = env!("CARGO_MANIFEST_DIR");
         let deep = format!("{here}/{}", "x/".repeat(100));
+        let long = format!("{here}/{}", "x".repeat(256));
         for path in [
             &format!("{here}/nowhere"),
             &format!("{here}/Cargo.toml/x"),
             &deep,
+            &long,
         ] {
             let error = open(Path::new(path)).err().unwrap();
             assert_eq!(error.code, Code::NotFound);

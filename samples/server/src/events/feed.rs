@@ -11,6 +11,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::history::{Batch, History};
 use super::message::{encode, join, Event, Stored};
+use crate::say::say;
 
 /// How often it looks for events: a router that learns of a block so much later loses nothing.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -107,10 +108,8 @@ impl Feed {
             });
             match worked.await {
                 Ok((feed, Ok(()))) => self = feed,
-                Ok((_, Err(why))) => {
-                    return eprintln!("prefix-server: no more cache events: {why}")
-                }
-                Err(why) => return eprintln!("prefix-server: no more cache events: {why}"),
+                Ok((_, Err(why))) => return say(format_args!("no more cache events: {why}")),
+                Err(why) => return say(format_args!("no more cache events: {why}")),
             }
             started = true;
         }

@@ -253,7 +253,7 @@ async fn room(
 ) -> Result<(prefix::Options, usize)> {
     let app = call.app.clone();
     options.put("max_tokens", 1)?;
-    app::blocking(move || {
+    app::blocking(&call.app.gate, move || {
         let (engine, tokenizer) = (&app.engine, &app.tokenizer);
         let mut builder = Task::builder(engine, tokenizer, api.kind(), Some(&options))?;
         builder.add(&items[..])?;

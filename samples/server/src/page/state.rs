@@ -60,7 +60,8 @@ pub async fn get(
     headers: HeaderMap,
 ) -> Result<Response> {
     app.tenants.key(&headers)?;
-    let text = blocking(move || {
+    let here = app.clone();
+    let text = blocking(&here.gate, move || {
         let numbers = numbers(&app)?;
         let state = &app.page;
         let mut drawn = state.drawn.lock().unwrap_or_else(PoisonError::into_inner);

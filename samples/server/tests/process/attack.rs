@@ -319,6 +319,20 @@ fn who_is_slow_holds_up_nobody() {
     is_well(&mut program);
 }
 
+/// Nor does who says nothing, where the system has fewer descriptors of files than the service has places.
+#[test]
+fn who_says_nothing_makes_room() {
+    let options = ["--option", "cache_bytes=64M", "--read-seconds", "100000"];
+    let mut program = Program::start_by(&["prlimit", "--nofile=48"], &options);
+    let silent: Vec<Connection> = (0..64)
+        .map(|_| Connection::open(program.address).unwrap())
+        .collect();
+    assert_eq!(get(program.address, "/health").unwrap().code, 200);
+    assert!(program.metric("prefix_server_made_room_total") >= 1.0);
+    drop(silent);
+    is_well(&mut program);
+}
+
 /// The end of what a client sends is that of the client: there is no other way to see that it has gone.
 #[test]
 fn half_closed_is_gone() {

@@ -1,5 +1,9 @@
 //! How much is written when the caller does not say, and how much is read.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
 use prefix::text::Special;
 use prefix::Options;
 use serde_json::{json, Value};
@@ -104,4 +108,48 @@ fn a_place_is_for_who_has_sent_all() {
     service.tell_to_stop();
     while service.get("/health").code == 200 {}
     assert_eq!(finish(), 503);
+}
+
+/// Who connects and says nothing, or half of a head, would fill all places as long as `--read-seconds` are.
+#[test]
+fn who_has_nothing_under_way_makes_room() {
+    let service = start(|config| {
+        config.max_connections = 3;
+        config.body.time = Duration::from_secs(100_000);
+    });
+    let asked = json!({"prompt": "A", "max_tokens": 4000, "ignore_eos": true, "stream": true});
+    let mut busy = service.open("POST", "/v1/completions", &[], &asked.to_string());
+    assert_eq!(busy.head().0, 200);
+    let mut silent = [(); 4].map(|()| TcpStream::connect(service.address).unwrap());
+    for stream in &mut silent[1..] {
+        stream.write_all(b"GET /health HTTP/1.1\r\nhos").unwrap();
+    }
+    assert_eq!(service.get("/health").code, 200);
+    assert_eq!(service.metric("prefix_server_made_room_total"), 3.0);
+    for stream in &mut silent[..3] {
+        assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0);
+    }
+    assert_eq!(service.metric("prefix_server_in_flight"), 1.0);
+}
+
+/// A client that keeps its connection has it as long as nobody else needs it, and answers are not cut.
+#[test]
+fn a_connection_that_was_answered_may_be_kept() {
+    let service = start(|config| config.max_connections = 1);
+    let mut kept = TcpStream::connect(service.address).unwrap();
+    let mut kept_on = BufReader::new(kept.try_clone().unwrap());
+    for _ in 0..2 {
+        let asked = b"GET /v1/models HTTP/1.1\r\nhost: here\r\n\r\n";
+        kept.write_all(asked).unwrap();
+        let mut answer = String::new();
+        while !answer.ends_with("\"list\"}") {
+            let bytes = kept_on.fill_buf().unwrap();
+            let count = bytes.len();
+            assert!(count > 0, "closed after {answer:?}");
+            answer += std::str::from_utf8(bytes).unwrap();
+            kept_on.consume(count);
+        }
+    }
+    assert_eq!(service.get("/health").code, 200);
+    assert_eq!(kept_on.read_to_end(&mut Vec::new()).unwrap(), 0);
 }

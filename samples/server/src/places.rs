@@ -1,0 +1,210 @@
+//! Places for connections. When all are taken, the one whose client has had nothing under way for the longest time makes
+//! room for the next: whoever connects and says little keeps nobody out.
+//!
+//! ```text
+//!   accepted ──> waits ── the head of a request ──> busy ── its answer is out ──> waits ──> ...
+//!                  └── for PATIENCE, and another needs the place ──> closed
+//! ```
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use hyper::body::{Frame, SizeHint};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{timeout, Instant};
+
+/// How long a client may take at least, whoever waits: as many as there are places may well come at once.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Places {
+    free: Arc<Semaphore>,
+    /// Connections that wait, by the order in which they began to.
+    waiting: Mutex<BTreeMap<u64, (Instant, Arc<Notify>)>>,
+    next: AtomicU64,
+    /// How many were closed for others.
+    pub closed: AtomicU64,
+}
+
+impl Places {
+    pub fn new(count: usize) -> Arc<Places> {
+        Arc::new(Places {
+            free: Arc::new(Semaphore::new(count)),
+            waiting: Mutex::default(),
+            next: AtomicU64::new(1),
+            closed: AtomicU64::new(0),
+        })
+    }
+
+    /// Ready when there is a place for one more.
+    pub async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        loop {
+            let longest = self
+                .waiting()
+                .first_key_value()
+                .map(|(_, (since, _))| *since);
+            let patience =
+                longest.map_or(PATIENCE, |since| PATIENCE.saturating_sub(since.elapsed()));
+            if let Ok(place) = timeout(patience, self.free.clone().acquire_owned()).await {
+                return place.ok();
+            }
+            if self.close_longest() {
+                return self.free.clone().acquire_owned().await.ok();
+            }
+        }
+    }
+
+    /// Makes room; false when none waits for so long.
+    pub fn close_longest(&self) -> bool {
+        let mut waiting = self.waiting();
+        let longest = waiting.first_entry();
+        let Some(longest) = longest.filter(|entry| entry.get().0.elapsed() >= PATIENCE) else {
+            return false;
+        };
+        longest.remove().1.notify_one();
+        self.closed.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, (Instant, Arc<Notify>)>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a connection tells of itself.
+#[derive(Debug)]
+pub struct Seat {
+    places: Arc<Places>,
+    /// Its number among those that wait, or 0.
+    number: AtomicU64,
+    is_answered: AtomicBool,
+    close: Arc<Notify>,
+}
+
+impl Seat {
+    pub fn new(places: &Arc<Places>) -> Arc<Seat> {
+        let seat = Seat {
+            places: places.clone(),
+            number: AtomicU64::new(0),
+            is_answered: AtomicBool::new(true),
+            close: Arc::default(),
+        };
+        seat.sent();
+        Arc::new(seat)
+    }
+
+    /// The head of a request is there.
+    pub fn begin(&self) {
+        self.is_answered.store(false, Ordering::Relaxed);
+        let number = self.number.swap(0, Ordering::Relaxed);
+        self.places.waiting().remove(&number);
+    }
+
+    /// Nothing is left to be sent; an answer may go on.
+    pub fn sent(&self) {
+        if self.is_answered.swap(false, Ordering::Relaxed) {
+            let number = self.places.next.fetch_add(1, Ordering::Relaxed);
+            self.number.store(number, Ordering::Relaxed);
+            let entry = (Instant::now(), self.close.clone());
+            self.places.waiting().insert(number, entry);
+        }
+    }
+
+    /// Ready when another is to have the place.
+    pub async fn closed(&self) {
+        self.close.notified().await;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.begin();
+    }
+}
+
+/// The body of an answer, which is dropped when all of it was taken to be sent.
+#[derive(Debug)]
+pub struct Answer {
+    body: Body,
+    seat: Arc<Seat>,
+}
+
+impl Answer {
+    pub fn new(body: Body, seat: Arc<Seat>) -> Answer {
+        Answer { body, seat }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        self.seat.is_answered.store(true, Ordering::Relaxed);
+    }
+}
+
+impl hyper::body::Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn is_closed(seat: &Seat) -> bool {
+        seat.closed().now_or_never().is_some()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_waits_longest_makes_room() {
+        let places = Places::new(3);
+        let seats = [(); 3].map(|()| Seat::new(&places));
+        let mut taken = Vec::new();
+        for _ in &seats {
+            taken.push(places.take().await.unwrap());
+        }
+        // The first one is answered, and so is the newest; the second has a request under way.
+        for seat in [&seats[0], &seats[1]] {
+            seat.begin();
+            seat.sent();
+        }
+        drop(Answer::new(Body::empty(), seats[0].clone()));
+        seats[0].sent();
+        let begin = Instant::now();
+        let mut next = std::pin::pin!(places.take());
+        assert!((&mut next).now_or_never().is_none());
+        assert!(!seats.iter().any(|seat| is_closed(seat)), "too early");
+        tokio::time::sleep(PATIENCE).await;
+        assert!((&mut next).now_or_never().is_none());
+        let closed = seats.each_ref().map(|seat| is_closed(seat));
+        assert_eq!(closed, [false, false, true]);
+        drop(taken.pop());
+        assert!(next.await.is_some());
+        assert_eq!(begin.elapsed(), PATIENCE);
+        // One that is busy, or was closed by itself, is not there to be closed.
+        seats[0].begin();
+        assert!(!places.close_longest());
+        assert_eq!(places.closed.load(Ordering::Relaxed), 1);
+    }
+}
