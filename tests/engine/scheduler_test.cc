@@ -1,6 +1,7 @@
 // The scheduler step by step: who is served when, and that what a request took is counted once and
 // comes back when it is cancelled.
 #include "scheduler_fixture.h"
+#include "support/failing_new.h"
 
 namespace prefix {
 namespace {
@@ -385,6 +386,30 @@ TEST_F(SchedulerTest, NoCountOfTokensIsNegative) {
   EXPECT_EQ(job->result(2).usage.cached, 0);
   EXPECT_EQ(job->result(2).usage.shared, 31);
   EXPECT_EQ(job->result(2).usage.computed, 1);
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+// For itself, or for the root of its namespace.
+TEST_F(SchedulerTest, ARequestThatThereIsNoMemoryForFailsAlone) {
+  RequestSpec spec = logits_of(text(1, 64));
+  submit({spec});
+  finish_all();  // steps that do little take no memory from now on
+  for (int64_t allocations = 0; allocations < 3; ++allocations) {
+    SCOPED_TRACE(allocations);
+    spec.name_space = 1 + static_cast<int32_t>(allocations);
+    const auto job = submit({spec});
+    {
+      const Allowing few(allocations);
+      scheduler->plan();
+    }
+    ASSERT_TRUE(job->done());
+    EXPECT_EQ(job->result(0).status, Code::kOutOfMemory);
+    const auto next = submit({spec});
+    finish_all();
+    EXPECT_EQ(next->result(0).status, Code::kOk);
+    EXPECT_EQ(tree->held_tokens(), 0);
+  }
 }
 
 }  // namespace

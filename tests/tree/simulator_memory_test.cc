@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "failing_new.h"
 #include "support/cases.h"
+#include "support/failing_new.h"
 #include "tree/simulator.h"
 
 namespace prefix {

@@ -30,6 +30,14 @@ int32_t output_end(const RequestSpec& spec, int32_t length, bool is_choice) {
   return is_choice || spec.task == Task::kLogprobs ? length - 1 : length;
 }
 
+std::string no_memory_for(const RequestSpec& spec) noexcept {
+  try {
+    return cat("out of host memory for a request of ", spec.tokens.size(), " tokens");
+  } catch (const std::bad_alloc&) {
+    return "out of memory";  // short enough to need none
+  }
+}
+
 // The path that a request was to share cannot be continued where it needs it, and others hold it.
 struct PathTaken {};
 
@@ -97,11 +105,18 @@ bool Scheduler::is_blocked(const JobState& state, size_t index) const {
 // Where it does not fit now, those that run will make room when they end.
 Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& state,
                                               size_t index) {
-  auto request = std::make_unique<RunningRequest>();
-  request->state = state;
-  request->index = index;
-  const RequestSpec& spec = request->spec();
-  set_root(*request);
+  const RequestSpec& spec = state->job->spec(index);
+  std::unique_ptr<RunningRequest> request;
+  try {
+    request = std::make_unique<RunningRequest>();
+    request->state = state;
+    request->index = index;
+    set_root(*request);
+  } catch (const std::bad_alloc&) {
+    if (request) release(*request);
+    refuse(*state, index, Code::kOutOfMemory, no_memory_for(spec));
+    return Admission::kEnough;
+  }
   accounting_.admitted();
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   for (OwnPath keep = OwnPath::kAll;;) {
@@ -132,8 +147,7 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
       finish(*request, e.code(), e.message());
       return Admission::kEnough;
     } catch (const std::bad_alloc&) {
-      finish(*request, Code::kOutOfMemory,
-             cat("out of host memory for a request of ", spec.tokens.size(), " tokens"));
+      finish(*request, Code::kOutOfMemory, no_memory_for(spec));
       return Admission::kEnough;
     }
   }

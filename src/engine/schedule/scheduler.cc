@@ -144,12 +144,7 @@ void Scheduler::expire_requests() {
     std::erase_if(state->waiting, [&](const WaitingRequest& w) {
       const Code code = verdict(*state->job, w.index, &message);
       if (code == Code::kOk) return false;
-      RequestResult& result = state->job->edit_result(w.index);
-      result.status = code;
-      result.message = message;
-      result.finish = finish_of(code);
-      --accounting_.counters().waiting;
-      finish_request(*state, w.index);
+      refuse(*state, w.index, code, message);
       return true;
     });
   }
@@ -206,6 +201,16 @@ void Scheduler::release(RunningRequest& request) {
     tree_.remove_root(request.root);
   }
   request.root = kNoNode;
+}
+
+// The end of a request that waited.
+void Scheduler::refuse(JobState& state, size_t index, Code code, std::string message) noexcept {
+  RequestResult& result = state.job->edit_result(index);
+  result.status = code;
+  result.message = std::move(message);
+  result.finish = finish_of(code);
+  --accounting_.counters().waiting;
+  finish_request(state, index);
 }
 
 void Scheduler::finish(RunningRequest& request, Code code, const std::string& message) {

@@ -168,6 +168,7 @@ class Scheduler {
   // something to find.
   void expire_requests();
   int64_t deadline_of(const Job& job, size_t index) const;
+  void refuse(JobState& state, size_t index, Code code, std::string message) noexcept;
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
   void end_sequence(const RunningRequest& request, Sequence& s, bool ran);

@@ -400,7 +400,7 @@ pub fn hundred_megabytes() {
     refused(
         "path",
         &|| Tokenizer::open(path).map(drop).unwrap_err().code,
-        IO,
+        NOT_FOUND,
     );
     refused(
         "file",
