@@ -8,6 +8,10 @@ use crate::roles::Roles;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use tokenizers::AddedToken;
+
+/// Roles whose tokens are special ones, whatever tokenizer.json says of them.
+const SPECIAL_ROLES: [&str; 7] = ["bos", "eos", "unk", "sep", "pad", "cls", "mask"];
 
 pub fn load_directory(folder: &Path) -> Result<Source> {
     let text = read_text_if_there(&folder.join("tokenizer.json"), MAX_FILE)?.ok_or_else(|| {
@@ -23,7 +27,7 @@ pub fn load_directory(folder: &Path) -> Result<Source> {
     source.kind = "directory";
     if let Some(map) = read_json(folder, "special_tokens_map.json")? {
         // Only what tokenizer_config.json leaves open.
-        add_roles(&mut source, &map, false);
+        add_roles(&mut source, &map, false)?;
     }
     for name in ["generation_config.json", "config.json"] {
         if let Some(settings) = read_json(folder, name)? {
@@ -93,7 +97,7 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
         if !config.is_object() {
             return Err(Error::format("tokenizer_config.json is not an object"));
         }
-        add_roles(&mut source, &config, true);
+        add_roles(&mut source, &config, true)?;
         source.templates = templates(&config)?;
     }
     Ok(source)
@@ -119,11 +123,38 @@ fn token_text(value: &Value) -> Option<&str> {
         .or_else(|| value.get("content").and_then(Value::as_str))
 }
 
-/// Takes every `<role>_token` and the lists of further special tokens.
-fn add_roles(source: &mut Source, object: &Value, replace: bool) {
-    let Some(entries) = object.as_object() else {
-        return;
+/// The special token that a file names.
+fn special_token(value: &Value) -> Option<AddedToken> {
+    let flag = |name: &str| value.get(name).and_then(Value::as_bool) == Some(true);
+    let token = AddedToken::from(token_text(value)?, true)
+        .single_word(flag("single_word"))
+        .lstrip(flag("lstrip"))
+        .rstrip(flag("rstrip"))
+        .normalized(flag("normalized"));
+    Some(token)
+}
+
+/// Makes those special that are plain words of the vocabulary in tokenizer.json, as transformers does.
+fn make_special(source: &mut Source, tokens: Vec<AddedToken>) -> Result<()> {
+    let tokenizer = &source.tokenizer;
+    let added = tokenizer.get_added_vocabulary().get_added_tokens_decoder();
+    let is_plain = |token: &AddedToken| {
+        let id = tokenizer.token_to_id(&token.content);
+        id.is_some_and(|id| !added.contains_key(&id))
     };
+    let plain: Vec<AddedToken> = tokens.into_iter().filter(is_plain).collect();
+    match plain.is_empty() {
+        true => Ok(()),
+        false => pipeline::add_tokens(&mut source.tokenizer, plain),
+    }
+}
+
+/// Takes every `<role>_token` and the lists of further special tokens.
+fn add_roles(source: &mut Source, object: &Value, replace: bool) -> Result<()> {
+    let Some(entries) = object.as_object() else {
+        return Ok(());
+    };
+    let mut special = Vec::new();
     for (key, value) in entries {
         let Some(role) = key.strip_suffix("_token") else {
             continue;
@@ -138,6 +169,9 @@ fn add_roles(source: &mut Source, object: &Value, replace: bool) {
         // does not have cannot be used.
         if let Some(id) = source.tokenizer.token_to_id(text) {
             source.roles.set(role, id, text);
+            if SPECIAL_ROLES.contains(&role) {
+                special.extend(special_token(value));
+            }
         }
     }
     if replace || source.extra_special.is_empty() {
@@ -146,9 +180,11 @@ fn add_roles(source: &mut Source, object: &Value, replace: bool) {
                 source
                     .extra_special
                     .extend(list.iter().filter_map(token_text).map(str::to_string));
+                special.extend(list.iter().filter_map(special_token));
             }
         }
     }
+    make_special(source, special)
 }
 
 /// eos_token_id is a number, a list, or absent.
@@ -197,4 +233,36 @@ fn templates(config: &Value) -> Result<BTreeMap<String, String>> {
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{EncodeOptions, Text};
+    use serde_json::json;
+
+    #[test]
+    fn tokens_that_a_config_names_are_special() {
+        let words = json!({"model": {"type": "WordLevel", "unk_token": "?",
+            "vocab": {"?": 0, "a": 1, "</s>": 2, "<x>": 3, "<y>": 4}}, "pre_tokenizer": {"type": "Whitespace"}});
+        let config = json!({"eos_token": {"content": "</s>", "lstrip": true}, "pad_token": "<none>",
+            "boi_token": "<y>", "additional_special_tokens": ["<x>"]});
+        let loaded = from_texts(&words.to_string(), Some(&config.to_string())).unwrap();
+        let text = Text::new(loaded).unwrap();
+        let encode = |of: &str| text.encode(of, EncodeOptions::default()).unwrap();
+        assert_eq!(encode("a </s>a"), [1, 2, 1]);
+        assert_eq!(encode("a<x>"), [1, 3]);
+        assert_eq!(encode("a<y>"), [1, 0, 0, 0], "no role of special tokens");
+        assert_eq!(text.decode(&[1, 2, 3], true).unwrap(), "a");
+        assert_eq!(
+            text.vocab_size(),
+            5,
+            "what the vocabulary lacks is not added"
+        );
+        let literal = EncodeOptions {
+            literal: true,
+            ..EncodeOptions::default()
+        };
+        assert!(!text.encode("</s>", literal).unwrap().contains(&2));
+    }
 }

@@ -93,6 +93,20 @@ pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<To
     .map_err(meter::when_opened)
 }
 
+/// Adds tokens to those that are found in a text before it is cut.
+pub fn add_tokens(tokenizer: &mut Tokenizer, added: Vec<AddedToken>) -> Result<()> {
+    let bytes: usize = added.iter().map(|token| token.content.len()).sum();
+    // The automaton is made anew, of those that were there too.
+    let count = added.len() + tokenizer.get_added_vocabulary().len();
+    meter::run(bytes, || {
+        meter::room(count.saturating_mul(600) + bytes.saturating_mul(128))?;
+        refuse_endless_stripping(tokenizer, &added)?;
+        tokenizer.add_tokens(added)?;
+        Ok(())
+    })
+    .map_err(meter::when_opened)
+}
+
 /// The same for texts that go on others: where the tokenizer puts a mark or a space in front of a text,
 /// there is none.
 pub fn continuing(mut tokenizer: Tokenizer) -> tokenizers::Result<Tokenizer> {
