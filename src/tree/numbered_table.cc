@@ -7,6 +7,11 @@
 namespace prefix {
 namespace {
 
+// What is looked at to find followers of one column, for each row: enough for all pairs of 64 columns.
+// Of a wider table the first columns are tried, so that time and memory go by its cells and not by
+// the square of its columns.
+constexpr size_t kLooks = 128;
+
 // 64 bits of any origin to a place in a table of 2^bits.
 size_t spread(int64_t value, int bits) {
   auto x = static_cast<uint64_t>(value) * 0x9e3779b97f4a7c15U;
@@ -78,11 +83,16 @@ NumberedTable numbered(std::span<const int64_t> values, std::span<const int32_t>
   return t;
 }
 
-bool determines(const NumberedTable& t, int32_t from, int32_t to, std::vector<uint32_t>& seen) {
-  if (t.lengths[static_cast<size_t>(from)].size() < t.lengths[static_cast<size_t>(to)].size())
-    return false;
-  seen.assign(t.lengths[static_cast<size_t>(from)].size(), UINT32_MAX);
+// Adds to `looks` what it looks at.
+bool determines(const NumberedTable& t, int32_t from, int32_t to, std::vector<uint32_t>& seen,
+                size_t& looks) {
+  const size_t values = t.lengths[static_cast<size_t>(from)].size();
+  ++looks;
+  if (values < t.lengths[static_cast<size_t>(to)].size()) return false;
+  seen.assign(values, UINT32_MAX);
+  looks += values;
   for (uint32_t r = 0; r < t.rows; ++r) {
+    ++looks;
     uint32_t& with = seen[t.row(r)[from]];
     const uint32_t value = t.row(r)[to];
     if (with == UINT32_MAX) with = value;
@@ -96,8 +106,9 @@ void find_followers(NumberedTable& t) {
   t.followers.resize(static_cast<size_t>(t.columns));
   for (int32_t from = 0; from < t.columns; ++from) {
     if (t.lengths[static_cast<size_t>(from)].size() == t.rows) continue;  // no group at all
-    for (int32_t to = 0; to < t.columns; ++to)
-      if (from != to && determines(t, from, to, seen))
+    size_t looks = 0;
+    for (int32_t to = 0; to < t.columns && looks < kLooks * t.rows; ++to)
+      if (from != to && determines(t, from, to, seen, looks))
         t.followers[static_cast<size_t>(from)].push_back(to);
   }
 }

@@ -12,9 +12,10 @@ namespace prefix {
 struct NumberedTable {
   uint32_t rows = 0;
   int32_t columns = 0;
-  std::vector<uint32_t> cells;                  // row after row
-  std::vector<std::vector<int32_t>> lengths;    // [column][value]: tokens of it
-  std::vector<std::vector<int32_t>> followers;  // [column]: those whose value it determines
+  std::vector<uint32_t> cells;                // row after row
+  std::vector<std::vector<int32_t>> lengths;  // [column][value]: tokens of it
+  // [column]: those whose value it determines; with more than 64 columns some of them.
+  std::vector<std::vector<int32_t>> followers;
 
   const uint32_t* row(uint32_t r) const { return &cells[r * static_cast<size_t>(columns)]; }
   int64_t length(int32_t column, uint32_t row_number) const {

@@ -57,24 +57,43 @@ class Grouping {
     return counts_[static_cast<size_t>(column)][t_.row(row)[column]];
   }
 
+  // Rows that are being ordered, by groups that are ordered before those that are in none.
+  struct Level {
+    Rows rows;  // of no group
+    Columns columns;
+    size_t depth;  // of path_ before it
+    std::vector<Child> groups;
+    size_t next = 0;  // of these
+  };
+
   // Appends these rows, whose prompts begin with the columns of path_. Only `columns` may have values
-  // that some of them share.
+  // that some of them share. There may be as many levels as rows, which no stack of a thread holds.
   void order(Rows rows, Columns columns) {
-    const size_t depth = path_.size();
-    take_common(rows, columns);
-    if (rows.size() > 2 && !columns.empty()) {
-      std::vector<Child> children = split(rows, columns);
-      for (Child& child : children) {
+    std::vector<Level> levels;
+    levels.push_back(level_of(std::move(rows), std::move(columns), path_.size()));
+    while (!levels.empty()) {
+      Level& level = levels.back();
+      if (level.next < level.groups.size()) {
+        Child& child = level.groups[level.next++];
+        const size_t depth = path_.size();
         push(child.column);
         Columns others;
-        for (const int32_t c : columns)
+        for (const int32_t c : level.columns)
           if (c != child.column) others.push_back(c);
-        order(std::move(child.rows), std::move(others));
-        pop();
+        levels.push_back(level_of(std::move(child.rows), std::move(others), depth));
+        continue;
       }
+      for (const uint32_t r : level.rows) emit(r);
+      while (path_.size() > level.depth) pop();
+      levels.pop_back();
     }
-    for (const uint32_t r : rows) emit(r);
-    while (path_.size() > depth) pop();
+  }
+
+  Level level_of(Rows rows, Columns columns, size_t depth) {
+    take_common(rows, columns);
+    std::vector<Child> groups;
+    if (rows.size() > 2 && !columns.empty()) groups = split(rows, columns);
+    return {std::move(rows), std::move(columns), depth, std::move(groups)};
   }
 
   void push(int32_t column) {

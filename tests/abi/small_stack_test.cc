@@ -211,5 +211,22 @@ TEST(SmallStacks, SufficeForAFailure) {
   EXPECT_EQ(engine, nullptr);
 }
 
+// Each row has a cell more in common with those behind it: groups lie in groups as deep as there are
+// rows.
+TEST(SmallStacks, SufficeForDeepTables) {
+  constexpr size_t kDeep = 400;
+  std::vector<int64_t> values;
+  for (size_t row = 0; row < kDeep; ++row)
+    for (size_t column = 0; column < kDeep; ++column) values.push_back(column < row ? 1 : 0);
+  std::vector<int64_t> rows(kDeep);
+  std::vector<int32_t> columns(values.size());
+  run_on_small_stack([&] {
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_order(values.data(), values.size(), nullptr, 0, kDeep, rows.data(), rows.size(),
+                          columns.data(), columns.size(), nullptr, e);
+    });
+  });
+}
+
 }  // namespace
 }  // namespace prefix_abi

@@ -151,6 +151,25 @@ TEST(TableOrder, ManyColumnsAndManyRows) {
     checked(table_model::random_cells(random, static_cast<size_t>(rows), columns, 4, 9));
 }
 
+// Columns that are all alike determine each other: their pairs would take gigabytes.
+TEST(TableOrder, FollowersOfAWideTableGoByItsCells) {
+  const int32_t columns = 20000;
+  const std::vector<int64_t> values(3 * size_t{columns}, 7);
+  const std::vector<int32_t> lengths(values.size(), 1);
+  for (const auto& followers : number_table(values, lengths, columns).followers)
+    ASSERT_LT(followers.size(), 128U);
+  EXPECT_EQ(order_table(values, lengths, columns).hit, 2 * columns);
+}
+
+// Of 64 columns and fewer every pair is looked at.
+TEST(TableOrder, FollowersOfANarrowTableAreAllFound) {
+  std::vector<int64_t> values;
+  for (int64_t row = 0; row < 100; ++row) values.insert(values.end(), 64, row / 2);
+  const std::vector<int32_t> lengths(values.size(), 1);
+  for (const auto& followers : number_table(values, lengths, 64).followers)
+    EXPECT_EQ(followers.size(), 63U);
+}
+
 // The prompts that are made: rows by their cells, each with its columns.
 std::vector<std::vector<int64_t>> prompts_of(const Cells& cells, const TableOrder& order) {
   const auto width = static_cast<size_t>(cells.columns);
