@@ -18,7 +18,8 @@ namespace prefix {
 
 class Leases {
  public:
-  explicit Leases(Tree& tree) : tree_(tree) {}
+  // keep: what was pinned stays in the cache until memory is short; else it goes with the last lease.
+  explicit Leases(Tree& tree, bool keep = true) : tree_(tree), keep_(keep) {}
 
   // Locks the node, and pins its state if it has one; until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
   int64_t add(NodeId node, int64_t until_ms) {
@@ -37,7 +38,7 @@ class Leases {
     const auto found = leases_.find(lease);
     if (found == leases_.end()) return false;
     if (found->second.state) tree_.unpin_state(found->second.node);
-    tree_.unlock(found->second.node, true);
+    tree_.unlock(found->second.node, keep_);
     leases_.erase(found);
     return true;
   }
@@ -68,6 +69,7 @@ class Leases {
   }
 
   Tree& tree_;
+  const bool keep_;
   std::map<int64_t, Lease> leases_;
   int64_t last_ = 0;
   int64_t next_end_ms_ = INT64_MAX;  // at the earliest

@@ -105,6 +105,26 @@ TEST_F(CacheControl, APinKeepsNoMoreThanItsPrefix) {
   engine->check();
 }
 
+// An engine that keeps nothing keeps what is pinned, and no longer.
+TEST_F(CacheControl, WithoutACacheAPinnedPrefixGoesWithItsPin) {
+  engine = make_engine(tiny_checkpoint(), {{"cache", "false"}, {"cache_bytes", "16M"}});
+  RequestSpec spec = request(text(1, 100));
+  spec.task = Task::kGenerate;
+  spec.logit_ids.clear();
+  spec.sampling.max_tokens = 3000;
+  spec.sampling.ignore_eos = true;
+  const auto job = engine->submit({spec});
+  ASSERT_TRUE(testing_support::token_comes(*job));
+  const CachePin pin = engine->cache_pin(0, spec.tokens.data(), 100, 0);
+  job->cancel();
+  job->wait(-1);
+  EXPECT_EQ(cached(spec.tokens), 100);
+  engine->cache_unpin(pin.lease);
+  EXPECT_EQ(cached(spec.tokens), 0);
+  EXPECT_EQ(engine->stats().tree_tokens, 0);
+  engine->check();
+}
+
 // The edge of a path that grows is cut between two steps.
 TEST_F(CacheControl, APinOfAPromptThatRunsKeepsNoMoreThanItsPrefix) {
   open(64);

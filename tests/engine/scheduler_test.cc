@@ -96,6 +96,27 @@ TEST_F(SchedulerTest, AQuotaHoldsNobodyElseUp) {
     EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
 }
 
+// Nobody who runs elsewhere makes room in a quota: what only they keep company is told at once.
+TEST_F(SchedulerTest, WhatNobodyMakesRoomForInAQuotaDoesNotWait) {
+  scheduler->roots().root_of(1, 200, 0);
+  tree->set_limits(1, 0, 200);
+  const auto other = submit({generate(text(1, 20), 1000)});
+  step();
+  RequestSpec spec = logits_of(text(2, 20));  // 120 tokens with each choice, 420 with all of them
+  spec.task = Task::kChoices;
+  spec.logit_ids.clear();
+  for (int32_t i = 0; i < 4; ++i) spec.choices.emplace_back(100, 5 + i);
+  spec.name_space = 1;
+  const auto job = submit({spec});
+  step();
+  ASSERT_TRUE(job->done());
+  EXPECT_EQ(job->result(0).status, Code::kCacheFull);
+  EXPECT_FALSE(other->done());
+  other->cancel();
+  finish_all();
+  EXPECT_EQ(tree->held_tokens(), 0);
+}
+
 // Whom pages lack is tried when some came free, or nobody holds them any more, and not in every step.
 // An operation of the tree, or the try of one, is a tick of its clock.
 struct LacksPages : SchedulerTest {

@@ -102,7 +102,15 @@ bool Scheduler::is_blocked(const JobState& state, size_t index) const {
          !states_.on() && tree_.window() == 0 && tree_.changes() == blocked_.changes;
 }
 
-// Where it does not fit now, those that run will make room when they end.
+// Whether a request that does not fit need but wait: those that run make room when they end, but in a
+// quota those of its namespace alone. Others may run for ever.
+bool Scheduler::room_comes(const RunningRequest& request, bool lacks_quota) const {
+  const int32_t name_space = namespace_of(request);
+  return std::ranges::any_of(running_, [&](const std::unique_ptr<RunningRequest>& other) {
+    return !lacks_quota || namespace_of(*other) == name_space;
+  });
+}
+
 Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& state,
                                               size_t index) {
   const RequestSpec& spec = state->job->spec(index);
@@ -137,8 +145,9 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
         request->slides = true;
         continue;
       }
-      if (e.code() == Code::kCacheFull && !running_.empty() && fits_alone(*request)) {
-        const bool lacks_quota = dynamic_cast<const QuotaFull*>(&e) != nullptr;
+      const bool lacks_quota = dynamic_cast<const QuotaFull*>(&e) != nullptr;
+      if (e.code() == Code::kCacheFull && room_comes(*request, lacks_quota) &&
+          fits_alone(*request)) {
         release(*request);
         accounting_.put_back();
         return lacks_quota ? Admission::kLacksQuota : Admission::kLacksPages;

@@ -34,7 +34,7 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       bands_(tree, pages, options.row_budget),
       heads_(model),
       roots_(model, tree),
-      leases_(tree),
+      leases_(tree, options.cache),
       accounting_(tree, model.max_positions()),
       now_(std::move(now)),
       start_(now_()) {}

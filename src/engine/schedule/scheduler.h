@@ -119,6 +119,7 @@ class Scheduler {
   bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
   enum class Admission : uint8_t { kEnough, kLacksQuota, kLacksPages };
   Admission admit_request(const std::shared_ptr<JobState>& state, size_t index);
+  bool room_comes(const RunningRequest& request, bool lacks_quota) const;
   void set_root(RunningRequest& request);
   int32_t pages_alone(const RunningRequest& request) const;
   bool fits_alone(const RunningRequest& request) const;
