@@ -113,12 +113,19 @@ void LowerTiers::learn_cost(const Fetch& f) {
 bool LowerTiers::next_tier(Fetch& f) {
   for (; f.tier < tiers_.size() && f.at < f.keys.size(); ++f.tier) {
     if (!worth_it(rates_[f.tier].lookup, 1, f.keys.size() - f.at)) continue;
-    f.buffers.clear();
-    f.asked = limits_.now();
-    f.ticket = tiers_[f.tier].tier->exists(std::span(f.keys).subspan(f.at));
+    look_up(f);
     return true;
   }
   return false;
+}
+
+// Asks the tier for the next pages.
+void LowerTiers::look_up(Fetch& f) {
+  const size_t count = std::min(limits_.lookup_pages, f.keys.size() - f.at);
+  f.looked_up = f.at + count;
+  f.buffers.clear();
+  f.asked = limits_.now();
+  f.ticket = tiers_[f.tier].tier->exists(std::span(f.keys).subspan(f.at, count));
 }
 
 // Asks for the next pages of those that are known; false without memory for them.
@@ -222,6 +229,10 @@ bool LowerTiers::advance(Fetch& f) {
     if (!complete) f.known = f.at;
   }
   if (f.at < f.known) return !read(f);
+  if (f.at == f.looked_up) {  // all that it was asked for has come: it may have what is behind
+    look_up(f);
+    return false;
+  }
   ++f.tier;
   return !next_tier(f);
 }
@@ -353,6 +364,7 @@ void LowerTiers::use_path(NodeId node, int32_t length) {
 bool LowerTiers::save_path(NodeId node, int32_t length) {
   if (length == 0) return true;
   const size_t bytes = kv_.layout().page_bytes();
+  const size_t counted = std::max(bytes, limits_.write_bytes / limits_.write_pages);
   std::vector<PageKey> keys;
   std::vector<PageBlob> blobs;
   std::vector<int32_t> pages;
@@ -361,17 +373,18 @@ bool LowerTiers::save_path(NodeId node, int32_t length) {
   bool fits = true;
   bool known = false;  // a page that the tiers have
   const AddCopy add = [&](const PageKey& key, int32_t page, bool mark) {
-    fits = fits && *written_bytes_ + bytes <= limits_.write_bytes;
+    fits = fits && *written_bytes_ + counted <= limits_.write_bytes;
     if (!fits) return;
     keys.push_back(key);
     marked.push_back(mark);
     // The copy counts until the last tier has let go of it.
     auto* const raw = new std::byte[bytes];
-    *written_bytes_ += bytes;
-    std::shared_ptr<std::byte[]> memory(raw, [counter = written_bytes_, bytes](const std::byte* p) {
-      delete[] p;
-      *counter -= bytes;
-    });
+    *written_bytes_ += counted;
+    std::shared_ptr<std::byte[]> memory(raw,
+                                        [counter = written_bytes_, counted](const std::byte* p) {
+                                          delete[] p;
+                                          *counter -= counted;
+                                        });
     pages.push_back(page);
     reads.push_back({pages_.frame(page), memory.get()});
     blobs.push_back({std::move(memory), bytes});

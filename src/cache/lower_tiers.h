@@ -50,7 +50,10 @@ inline constexpr std::chrono::minutes kSavedFor{10};  // until a page in use is 
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
   size_t write_bytes = size_t{256} << 20;  // of copies on their way down
-  size_t rests = 16;                       // paths whose rest waits for room among these
+  // As many as a tier's queue takes beside others; what it has no room for is a miss.
+  size_t lookup_pages = 1024;  // that one fetch looks up at once
+  size_t write_pages = 4096;   // on their way down, however small they are
+  size_t rests = 16;           // paths whose rest waits for room among these
   Now now = Clock::now;
   // By which generations of a namespace that run will still grow. Null: by nothing.
   std::function<int64_t(int32_t name_space)> reserved_tokens;
@@ -71,6 +74,7 @@ struct Fetch {
   // keys:   [0, at) are in the tree | [at, known) this tier has | the rest
   size_t at = 0;
   size_t known = 0;
+  size_t looked_up = 0;  // this tier was asked for those before it
   size_t tier = 0;
   int32_t reads = 0;  // of pages
   TicketPtr ticket;
@@ -147,6 +151,7 @@ class LowerTiers {
   void learn_cost(const Fetch& f);
   bool advance(Fetch& f);
   bool next_tier(Fetch& f);
+  void look_up(Fetch& f);
   bool read(Fetch& f);
   bool get(Fetch& f, std::span<const PageKey> keys);
   size_t usable(const Fetch& f) const;

@@ -25,6 +25,8 @@ struct LowerTiersTest : testing::Test {
     LowerTierLimits limits;
     limits.read_bytes = read_pages * cache.layout.page_bytes();
     limits.write_bytes = write_pages * cache.layout.page_bytes();
+    limits.lookup_pages = lookup_pages;
+    limits.write_pages = waiting_pages;
     limits.now = [this] { return now; };
     limits.reserved_tokens = [this](int32_t) { return reserved; };
     auto first = std::make_unique<FakeTier>();
@@ -82,7 +84,8 @@ struct LowerTiersTest : testing::Test {
   }
 
   Clock::time_point now{};
-  int64_t reserved = 0;  // tokens by which generations will grow
+  int64_t reserved = 0;                              // tokens by which generations will grow
+  size_t lookup_pages = 1024, waiting_pages = 4096;  // for open()
   SmallCache cache{64};
   FakeTier* near = nullptr;
   FakeTier* far = nullptr;

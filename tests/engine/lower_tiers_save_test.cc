@@ -176,6 +176,22 @@ TEST_F(LowerTiersTest, WhatDoesNotFitIsTheEndOfThePathAndFollows) {
   check();
 }
 
+// However little memory they take: the queue of a tier takes no more and refuses the rest.
+TEST_F(LowerTiersTest, SmallPagesOnTheirWayAreOfABoundedNumber) {
+  waiting_pages = 2;
+  open(1s);
+  const Tokens tokens = prompt(170);
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 2u);
+  for (int round = 0; round < 3; ++round) {
+    answer();
+    tiers->poll();
+  }
+  const std::vector<PageKey> keys = keys_of(cache.root, tokens);
+  for (FakeTier* tier : {near, far})
+    for (const PageKey& key : keys) EXPECT_EQ(tier->puts[key], 1);
+}
+
 TEST_F(LowerTiersTest, OfARestThatWentMeanwhileNothingIsGiven) {
   open(1s, 100, 3);
   const Tokens tokens = prompt(192);

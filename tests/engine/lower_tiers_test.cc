@@ -85,6 +85,34 @@ TEST_F(LowerTiersTest, TheSecondTierIsAskedForWhatTheFirstLacks) {
   check();
 }
 
+// No more at once than a tier's queue takes, or what is behind that would be a miss.
+TEST_F(LowerTiersTest, ALongPathIsLookedUpInPieces) {
+  lookup_pages = 2;
+  open(1s);
+  const Tokens tokens = prompt(170);
+  cache.give_to(*near, cache.root, tokens);
+  finish(lookup(tokens));
+  EXPECT_EQ(computed(tokens), 160);
+  EXPECT_EQ(near->calls[Kind::kExists], 3);
+  EXPECT_EQ(far->calls[Kind::kExists], 0);
+  check();
+}
+
+TEST_F(LowerTiersTest, APieceThatEndsEarlyGoesOnInTheNextTier) {
+  lookup_pages = 2;
+  open(1s);
+  const Tokens tokens = prompt(170);
+  const std::vector<PageKey> keys = keys_of(cache.root, tokens);
+  cache.give_to(*near, cache.root, tokens);
+  cache.give_to(*far, cache.root, tokens);
+  near->pages.erase(keys[3]);
+  finish(lookup(tokens));
+  EXPECT_EQ(computed(tokens), 160);
+  EXPECT_EQ(near->calls[Kind::kExists], 2);
+  for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(far->gets[keys[i]], i >= 3) << i;
+  check();
+}
+
 TEST_F(LowerTiersTest, PagesBehindAGapAreOfNoUse) {
   const Tokens tokens = prompt(160);
   const std::vector<PageKey> keys = keys_of(cache.root, tokens);
