@@ -15,11 +15,17 @@ namespace {
 // Keys that change what is computed, in ways the architectures here do not have. A writer that
 // sets one of them means another model than the one that would be run.
 constexpr const char* kForeignKeys[] = {
-    "attention.alibi_bias_max",     "attention.clamp_kqv",
-    "attn_logit_softcapping",       "final_logit_softcapping",
-    "attention.temperature_scale",  "rope.scale_linear",
-    "attention.q_lora_rank",        "attention.kv_lora_rank",
-    "attention.layer_norm_epsilon", "attention.relative_buckets_count",
+    "attention.max_alibi_bias",
+    "attention.alibi_bias_max",
+    "attention.clamp_kqv",
+    "attn_logit_softcapping",
+    "final_logit_softcapping",
+    "attention.temperature_scale",
+    "rope.scale_linear",
+    "attention.q_lora_rank",
+    "attention.kv_lora_rank",
+    "attention.layer_norm_epsilon",
+    "attention.relative_buckets_count",
 };
 constexpr const char* kMultiplierKeys[] = {"attention.scale", "embedding_scale", "logit_scale",
                                            "residual_scale"};
@@ -78,7 +84,7 @@ class GgufConfigReader {
       c_.unrotated.push_back((i + 1) % traits.unrotated_interval == 0);
     token_ids();
     check_config(c_);
-    if (c_.rotates && (c_.rope.type == RopeType::kDefault || c_.rope.type == RopeType::kLinear))
+    if (c_.rotates && c_.rope.type != RopeType::kLongrope)
       c_.rope.frequency_divisors =
           vector_tensor(tensors_, "rope_freqs.weight", c_.rotary_dim() / 2);
     return c_;
@@ -366,11 +372,13 @@ class GgufConfigReader {
         fail(Code::kFormat, "GGUF key ", quote(key(name)), " is ", value, ", outside (0, 1e9]");
       return value;
     };
-    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_log_multiplier"})
-      refuse(name);
+    refuse("rope.scaling.yarn_log_multiplier");
+    refuse_yarn_ext_factor();
+    // llama.cpp takes for what is missing: the whole context, which is not stretched.
     rope.original_max_positions =
-        count("rope.scaling.original_context_length", ConfigLimits::kPositions);
-    rope.factor = number("rope.scaling.factor", 0);
+        static_cast<int32_t>(m_.integer(key("rope.scaling.original_context_length"), 1,
+                                        ConfigLimits::kPositions, c_.max_positions));
+    rope.factor = number("rope.scaling.factor", 1);
     rope.beta_fast = number("rope.scaling.yarn_beta_fast", 32);
     rope.beta_slow = number("rope.scaling.yarn_beta_slow", 1);
     if (!(rope.beta_fast > rope.beta_slow))
@@ -379,6 +387,15 @@ class GgufConfigReader {
     const double paper = yarn_attention_factor(rope.factor);
     refuse_yarn_attention_factor(paper);
     rope.attention_factor = number("rope.scaling.attn_factor", 1) * paper;
+  }
+
+  // 1, which converters copy from config.json, is what llama.cpp takes where the key is missing.
+  void refuse_yarn_ext_factor() const {
+    const char* const name = "rope.scaling.yarn_ext_factor";
+    const double value = m_.number(key(name), 1);
+    if (value != 1)
+      fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)), " is ", value,
+           "; only 1 is supported");
   }
 
   // Converters copy attention_factor of config.json, which llama.cpp does not use: a file may only

@@ -161,7 +161,11 @@ void read_yarn(const Json& json, const RopeParameters& rope, ModelConfig& c) {
          c.rope.beta_slow, ")");
   c.rope.truncate = json_bool(rope.holder("truncate"), "truncate", true);
   double factor = yarn_attention_factor(c.rope.factor);
-  if (rope.has("mscale") && rope.has("mscale_all_dim"))
+  // 0 is none, as in transformers: files of DeepSeek's kind have "mscale_all_dim": 0.
+  const auto has_number = [&](const char* key) {
+    return rope.has(key) && json_float(rope.holder(key), key) != 0;
+  };
+  if (has_number("mscale") && has_number("mscale_all_dim"))
     factor = yarn_attention_factor(c.rope.factor, positive(rope, "mscale")) /
              yarn_attention_factor(c.rope.factor, positive(rope, "mscale_all_dim"));
   c.rope.attention_factor = number("attention_factor", factor);

@@ -10,6 +10,7 @@
 #include "engine/memory_estimate.h"
 #include "model/architecture.h"
 #include "model/layer.h"
+#include "model/rope.h"
 
 namespace prefix {
 namespace {
@@ -167,7 +168,12 @@ TEST(Yarn, ReadsItsParameters) {
   EXPECT_EQ(changed({{"attention_factor", 0.5}, {"mscale", 2.0}}).attention_factor, 0.5);
   EXPECT_DOUBLE_EQ(changed({{"mscale", 2.0}, {"mscale_all_dim", 3.0}}).attention_factor,
                    (0.2 * std::log(4.0) + 1) / (0.3 * std::log(4.0) + 1));
-  EXPECT_DOUBLE_EQ(changed({{"mscale", 2.0}}).attention_factor, 0.1 * std::log(4.0) + 1);
+  // 0 is none.
+  for (const Json& all_dim : {Json(), Json(0), Json(0.0)})
+    EXPECT_DOUBLE_EQ(changed({{"mscale", 2.0}, {"mscale_all_dim", all_dim}}).attention_factor,
+                     0.1 * std::log(4.0) + 1);
+  EXPECT_DOUBLE_EQ(changed({{"mscale", 0.0}, {"mscale_all_dim", 3.0}}).attention_factor,
+                   0.1 * std::log(4.0) + 1);
   EXPECT_EQ(changed({{"factor", 0.5}}).attention_factor, 1);
   EXPECT_EQ(changed({{"factor", nullptr}}).factor, 512.0 / 128);
   EXPECT_EQ(changed({{"original_max_position_embeddings", nullptr}}).original_max_positions, 512);
@@ -180,6 +186,8 @@ TEST(Yarn, ChecksItsParameters) {
     for (const Json& value : {Json(0), Json(-1), Json("8"), Json(1e300)})
       expect_bad(yarn({{key, value}}), {key});
   expect_bad(yarn({{"beta_fast", 1.0}}), {"beta_fast (1)", "beta_slow (1)"});
+  expect_bad(yarn({{"mscale", -1.0}, {"mscale_all_dim", 1.0}}), {"mscale", "-1"});
+  expect_bad(yarn({{"mscale", 1.0}, {"mscale_all_dim", "1"}}), {"mscale_all_dim", "\"1\""});
   expect_bad(yarn({{"truncate", 1}}), {"truncate", "1"});
   Json flat = yarn();
   flat["rope_theta"] = 1.0;
@@ -250,12 +258,44 @@ TEST(Yarn, IsReadFromGguf) {
     expect_error(code, {key},
                  [&] { config_of(file().number(std::string("llama.") + key, value)); });
   };
+  // What llama.cpp computes without the key, and converters copy from config.json.
+  EXPECT_NO_THROW(config_of(file().number("llama.rope.scaling.yarn_ext_factor", 1)));
   refused("rope.scaling.yarn_ext_factor", 0.5f, Code::kUnsupportedModel);
   refused("rope.scaling.yarn_attn_factor", 0.5f, Code::kUnsupportedModel);
   refused("rope.scaling.yarn_log_multiplier", 0.5f, Code::kUnsupportedModel);
   refused("rope.scaling.yarn_beta_fast", 1, Code::kFormat);
   refused("rope.scaling.yarn_beta_slow", 0, Code::kFormat);
   refused("rope.scaling.attn_factor", -1, Code::kFormat);
+}
+
+// As llama.cpp takes them where the file leaves them out.
+TEST(Yarn, OfGgufHasTheDefaultsOfLlamaCpp) {
+  GgufWriter w = deep_gguf("llama");
+  w.string("llama.rope.scaling.type", "yarn");
+  EXPECT_EQ(config_of(w).rope.factor, 1);
+  EXPECT_EQ(config_of(w).rope.attention_factor, 1);
+  w.number("llama.rope.scaling.factor", 4);
+  const ModelConfig c = config_of(w);
+  EXPECT_EQ(c.rope.factor, 4);
+  EXPECT_EQ(c.rope.original_max_positions, c.max_positions);
+}
+
+// Both stretch: each frequency is divided by its number of the tensor as well.
+TEST(Yarn, OfGgufTakesFrequencyDivisors) {
+  const auto file = [] {
+    GgufWriter w = deep_gguf("llama");
+    w.string("llama.rope.scaling.type", "yarn").number("llama.rope.scaling.factor", 4);
+    w.integer("llama.rope.scaling.original_context_length", 128);
+    return w;
+  };
+  const ModelConfig plain = config_of(file());
+  const auto half = static_cast<size_t>(plain.rotary_dim() / 2);
+  GgufWriter w = file();
+  w.f32("rope_freqs.weight", {half}, std::vector<float>(half, 2));
+  const std::vector<float> before = rope_frequencies(plain, false);
+  const std::vector<float> divided = rope_frequencies(config_of(w), false);
+  ASSERT_EQ(divided.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(divided[i], before[i] / 2) << i;
 }
 
 TEST(Dynamic, KeepsTheContextThatItDoesNotStretch) {

@@ -124,6 +124,8 @@ TEST(ConfigGguf, RefusesWhatItCannotRun) {
   expect_unsupported(plain_gguf().number("llama.logit_scale", 2), {"llama.logit_scale"});
   expect_unsupported(plain_gguf().number("llama.rope.scale_linear", 2),
                      {"llama.rope.scale_linear"});
+  for (const char* name : {"max_alibi_bias", "alibi_bias_max"})
+    expect_unsupported(plain_gguf().number(std::string("llama.attention.") + name, 8), {name});
   expect_unsupported(plain_gguf().integer("llama.attention.sliding_window", 511), {"511", "512"});
   expect_unsupported(plain_gguf("qwen2").integer("qwen2.attention.sliding_window", 511),
                      {"511", "which layers"});
