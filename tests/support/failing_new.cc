@@ -22,6 +22,14 @@ using prefix::testing_support::live_bytes;
   live_bytes += static_cast<int64_t>(malloc_usable_size(memory));
   return memory;
 }
+// What std::stable_sort asks, and gives back by the delete below.
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return operator new(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
   live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
   std::free(memory);
