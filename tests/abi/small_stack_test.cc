@@ -214,7 +214,7 @@ TEST(SmallStacks, SufficeForAFailure) {
 // Each row has a cell more in common with those behind it: groups lie in groups as deep as there are
 // rows.
 TEST(SmallStacks, SufficeForDeepTables) {
-  constexpr size_t kDeep = 400;
+  constexpr size_t kDeep = 320;
   std::vector<int64_t> values;
   for (size_t row = 0; row < kDeep; ++row)
     for (size_t column = 0; column < kDeep; ++column) values.push_back(column < row ? 1 : 0);
