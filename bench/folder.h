@@ -4,10 +4,10 @@
 #include <stdlib.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
+#include "base/error_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -17,7 +17,7 @@ class Folder {
  public:
   Folder() : path_((std::filesystem::temp_directory_path() / "prefix-bench-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr)
-      fail(Code::kIo, "cannot make the folder ", quote_path(path_), ": ", std::strerror(errno));
+      fail(Code::kIo, "cannot make the folder ", quote_path(path_), ": ", error_text(errno));
   }
   ~Folder() {
     std::error_code ignored;

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <concepts>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "base/error_text.h"
 #include "base/json_text.h"
 #include "base/processors.h"
 #include "base/status.h"
@@ -19,7 +19,7 @@ namespace prefix::bench {
 inline void flush_stdout() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  fail(Code::kIo, "cannot write to standard output: ", std::strerror(errno));
+  fail(Code::kIo, "cannot write to standard output: ", error_text(errno));
 }
 
 class Line {

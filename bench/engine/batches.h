@@ -22,6 +22,14 @@ inline std::vector<std::string> parts_of(const std::string& text) {
   return list;
 }
 
+// Sets an option of an engine from KEY=VALUE; `what` gave it.
+inline void set_option(Options& options, std::string_view what, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos)
+    fail(Code::kInvalidArgument, what, " = ", quote(text), " is not KEY=VALUE");
+  options.set(text.substr(0, equals), text.substr(equals + 1));
+}
+
 // {B, P, S}: B requests of a prefix P and an own suffix S, one score each; {Q, P, S, T}: Q
 // generations of T tokens.
 using BatchShape = std::vector<int>;

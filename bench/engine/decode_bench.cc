@@ -91,27 +91,21 @@ void measure(const Settings& s) {
 
 int main(int argc, char** argv) {
   Settings s;
-  std::vector<std::string> given;
+  s.options.set("cache", "false");
+  s.options.set("cache_bytes", "256M");
   bench::Program program(
       "decode_bench",
       "tokens a second of one sequence, and their share of what reading all weights for each of them\n"
       "would allow: GB/s that the same threads read in the same turns",
       "MODEL --threads 1 --tokens 32 --turns 1");
   program.argument("MODEL", "a directory or a .gguf file", s.model);
-  program.option("--option", "KEY=VALUE", "of the engine",
-                 [&](const std::string& option) { given.push_back(option); });
+  program.option("--option", "KEY=VALUE", "of the engine", [&](const std::string& option) {
+    bench::set_option(s.options, "--option", option);
+  });
   program.option("--threads", "N", "of the engine", s.threads, 1, 1024);
   program.option("--tokens", "N", "of a turn", s.tokens, 1, 1 << 20);
   program.option("--turns", "N", "of which the median counts", s.turns, 1, 1000);
   return program.run(argc, argv, [&] {
-    s.options.set("cache", "false");
-    s.options.set("cache_bytes", "256M");
-    for (const std::string& option : given) {
-      const size_t equals = option.find('=');
-      if (equals == option.npos)
-        fail(Code::kInvalidArgument, "--option = ", quote(option), " is not KEY=VALUE");
-      s.options.set(option.substr(0, equals), option.substr(equals + 1));
-    }
     s.options.set("threads", std::to_string(s.threads));
     measure(s);
   });

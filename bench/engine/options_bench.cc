@@ -32,12 +32,8 @@ struct Side {
     o.set("threads", std::to_string(s.threads));
     o.set("cache", "false");
     o.set("cache_bytes", "2G");
-    for (const std::string& part : bench::parts_of(options)) {
-      const size_t equals = part.find('=');
-      if (equals == std::string::npos)
-        fail(Code::kInvalidArgument, quote(part), " is not KEY=VALUE");
-      o.set(part.substr(0, equals), part.substr(equals + 1));
-    }
+    for (const std::string& part : bench::parts_of(options))
+      bench::set_option(o, "an option", part);
     engine = Engine::create(s.checkpoint, o, nullptr);
   }
 

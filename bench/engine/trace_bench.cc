@@ -14,7 +14,6 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "../line.h"
+#include "base/error_text.h"
 #include "base/json.h"
 #include "batches.h"
 #include "engine/engine.h"
@@ -60,7 +60,7 @@ std::vector<Run> runs_of(const Json& list, int64_t scale) {
 
 std::vector<Request> read_trace(const Settings& s) {
   std::ifstream file(s.trace);
-  if (!file) fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", std::strerror(errno));
+  if (!file) fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", error_text(errno));
   std::vector<Request> requests;
   for (std::string line; std::ssize(requests) < s.requests && std::getline(file, line);) {
     const std::string where = cat(s.trace, ", line ", requests.size() + 1);
@@ -75,7 +75,7 @@ std::vector<Request> read_trace(const Settings& s) {
       fail(Code::kFormat, where, " is no request as make_traces --encoding runs writes it");
   }
   if (!file.eof() && std::ssize(requests) < s.requests)
-    fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", std::strerror(errno));
+    fail(Code::kIo, "cannot read ", quote_path(s.trace), ": ", error_text(errno));
   if (requests.empty()) fail(Code::kFormat, quote_path(s.trace), " has no requests");
   return requests;
 }

@@ -143,10 +143,10 @@ fn make_special(source: &mut Source, tokens: Vec<AddedToken>) -> Result<()> {
         id.is_some_and(|id| !added.contains_key(&id))
     };
     let plain: Vec<AddedToken> = tokens.into_iter().filter(is_plain).collect();
-    match plain.is_empty() {
-        true => Ok(()),
-        false => pipeline::add_tokens(&mut source.tokenizer, plain),
+    if plain.is_empty() {
+        return Ok(());
     }
+    pipeline::add_tokens(&mut source.tokenizer, plain)
 }
 
 /// Takes every `<role>_token` and the lists of further special tokens.
