@@ -34,6 +34,7 @@ CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_
       types_(types),
       layer_rows_(kernels.gemm.layer_rows),
       block_step_(std::max(kernels.gemm.row_step, kPrefetchRows)),
+      int8_operand_bytes_(kernels.gemm.int8_operand_bytes()),
       lanes_(lanes) {}
 
 CpuDevice::CpuDevice(const CpuOptions& options)
@@ -89,12 +90,13 @@ int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
 size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
   const auto rows = static_cast<size_t>(shape.rows);
-  const auto most = [&](size_t (*row_bytes)(int64_t k)) {
+  const auto most = [&](const auto& row_bytes) {
     return rows *
            std::max(row_bytes(shape.widest), 2 * row_bytes(shape.hidden));  // terms of a head
   };
   if (types_.blocks) return most(block_row_bytes);
-  return types_.int8 != 0 ? most(QuantisedRows::row_bytes) : 0;
+  if (types_.int8 == 0) return 0;
+  return most([&](int64_t k) { return QuantisedRows::row_bytes(k, int8_operand_bytes_); });
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }

@@ -32,7 +32,7 @@ class CpuSizes final : public DeviceSizes {
  private:
   ComputeType compute_type_;
   NumericTypes types_;
-  int64_t layer_rows_, block_step_;
+  int64_t layer_rows_, block_step_, int8_operand_bytes_;
   int32_t lanes_;
 };
 

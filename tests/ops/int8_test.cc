@@ -382,7 +382,9 @@ TEST_P(Int8Test, WorkspaceHoldsRowsOfAHead) {
     head.terms = 2;
     const PackedWeights other = PackedWeights::of_shape(WeightFormat::kInt8, 64, widest);
     const size_t bytes = device->sizes().workspace_bytes(shape);
-    const size_t most = std::max(QuantisedRows::bytes(head, 100), QuantisedRows::bytes(other, 100));
+    const int64_t size = device->context().kernels->gemm.int8_operand_bytes();
+    const size_t most =
+        std::max(QuantisedRows::bytes(head, 100, size), QuantisedRows::bytes(other, 100, size));
     EXPECT_GE(bytes, most - 128);  // two arrays end with whole lines
     EXPECT_LE(bytes, most + most / 8);
   }

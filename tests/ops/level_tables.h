@@ -20,6 +20,22 @@ struct LevelTable {
   KernelTable kernels;
 };
 
+// Rows of whole numbers as tile_int8 reads them, whose count is a multiple of 32.
+class Int8Operand {
+ public:
+  Int8Operand(const GemmKernels& gemm, const void* numbers, int64_t count)
+      : data_(numbers), words_(gemm.widen_quads == nullptr ? 0 : static_cast<size_t>(count)) {
+    if (words_.empty()) return;
+    gemm.widen_quads(numbers, count, words_.data());
+    data_ = words_.data();
+  }
+  const void* data() const { return data_; }
+
+ private:
+  const void* data_;
+  std::vector<int16_t> words_;
+};
+
 // The first is that of the scalar level.
 inline std::vector<LevelTable> level_tables() {
   std::vector<LevelTable> tables;
@@ -30,6 +46,7 @@ inline std::vector<LevelTable> level_tables() {
   LevelTable amx{"amx on its model", tables.back().kernels};
   use_tiles<EmulatedTiles>(amx.kernels.gemm);
   amx.kernels.gemm.tile_int8 = multiply_tile_amx<EmulatedTiles, Int8Tiles>;
+  amx.kernels.gemm.widen_quads = nullptr;
   amx.kernels.gemm.tile_values = multiply_value_tile_amx<EmulatedTiles, EmulatedLanes>;
   tables.push_back(amx);
 #if defined(__x86_64__)

@@ -49,37 +49,45 @@ class Levels : public ::testing::Test {
   std::mt19937 random_{7};
 };
 
-// Columns of A in pieces that lie apart, each with panels of its own, more of them than any level takes at a time.
+// Columns of A in pieces that lie apart, each with panels of its own, more of them than any level takes at a time; few
+// rows and many, one panel and two, onto sums that are there.
 TEST_F(Levels, TilesOfWholeNumbersInChunks) {
   struct alignas(64) Line {
     uint8_t bytes[64];
   };
-  constexpr int64_t kRows = 13, kColumns = 320, kChunks = 2, kStride = kChunks * kColumns;
-  std::vector<int8_t> a(kRows * kStride);
+  constexpr int64_t kMostRows = 39, kColumns = 320, kChunks = 2, kStride = kChunks * kColumns;
+  std::vector<int8_t> a(kMostRows * kStride);
   for (int8_t& x : a) x = static_cast<int8_t>(random_() % 255 - 127);
   std::vector<Line> b(kChunks * kColumns);  // two panels of 32 columns a chunk
   for (Line& line : b)
     for (uint8_t& x : line.bytes) x = static_cast<uint8_t>(1 + random_() % 255);
-  expect_same("a tile in chunks", [&](const KernelTable& kernels) {
-    const void* left[] = {&b[0], &b[kColumns]};
-    const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
-    std::vector<float> sums(kRows * 64);
-    TileArgs tile;
-    tile.a = a.data();
-    tile.lda = kStride;
-    tile.a_chunk = kColumns;
-    tile.b0 = left;
-    tile.b1 = right;
-    tile.kc = kColumns;
-    tile.chunks = kChunks;
-    tile.c = sums.data();
-    tile.ldc = 64;
-    tile.rows = kRows;
-    if (kernels.gemm.begin != nullptr) kernels.gemm.begin();
-    kernels.gemm.tile_int8(tile);
-    if (kernels.gemm.end != nullptr) kernels.gemm.end();
-    return sums;
-  });
+  for (const int64_t rows : {int64_t{13}, kMostRows}) {
+    for (const bool both : {true, false}) {
+      expect_same(std::to_string(rows) + " rows in chunks", [&](const KernelTable& kernels) {
+        const Int8Operand operand(kernels.gemm, a.data(), kMostRows * kStride);
+        const void* left[] = {&b[0], &b[kColumns]};
+        const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
+        std::vector<float> sums(kMostRows * 64);
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
+        TileArgs tile;
+        tile.a = operand.data();
+        tile.lda = kStride;
+        tile.a_chunk = kColumns;
+        tile.b0 = left;
+        tile.b1 = both ? right : nullptr;
+        tile.kc = kColumns;
+        tile.chunks = kChunks;
+        tile.c = sums.data();
+        tile.ldc = 64;
+        tile.rows = rows;
+        tile.accumulate = true;
+        if (kernels.gemm.begin != nullptr) kernels.gemm.begin();
+        kernels.gemm.tile_int8(tile);
+        if (kernels.gemm.end != nullptr) kernels.gemm.end();
+        return sums;
+      });
+    }
+  }
 }
 
 TEST(ExactFma, IsRoundedOnce) {
@@ -240,7 +248,8 @@ TEST_F(Levels, Products) {
     expect_same(what,
                 [&](const KernelTable& k) { return multiply(k.gemm, k.gemm.tile_f32, a, floats); });
     const auto whole_sums = [&](const KernelTable& k) {
-      return multiply(k.gemm, k.gemm.tile_int8, whole, bytes);
+      const Int8Operand operand(k.gemm, whole.data(), rows * kc);
+      return multiply(k.gemm, k.gemm.tile_int8, operand, bytes);
     };
     const WholeSums scaling{corrections.data(), row_scales.data(), scales.data()};
     const auto scaled = [&](const KernelTable& k) {

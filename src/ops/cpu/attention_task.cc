@@ -30,8 +30,8 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
       head_(head),
       rows_((tile.row_end - tile.row_begin) * call.group) {
   const auto n = static_cast<size_t>(rows_);
-  const size_t q_bytes = whole_lines(n * static_cast<size_t>(call.ldq) * call.operand_bytes());
-  const size_t p_bytes = whole_lines(n * static_cast<size_t>(call.ldp) * call.operand_bytes());
+  const size_t q_bytes = whole_lines(n * static_cast<size_t>(call.ldq) * call.query_bytes());
+  const size_t p_bytes = whole_lines(n * static_cast<size_t>(call.ldp) * call.weight_bytes());
   const size_t s_bytes = whole_lines(n * kScoreColumns * sizeof(float));
   const size_t position_bytes = whole_lines(n * sizeof(int32_t));
   const size_t state_bytes = whole_lines(call.state_bytes());
@@ -166,7 +166,7 @@ void AttentionTask::scores(const KeyBlock& block, const KeyBlock::Piece& piece) 
     const int32_t first = block.position + column;
     trim(first, first + count * kPageTokens, row_begin, row_end);
     TileArgs tile;
-    tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.operand_bytes();
+    tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.query_bytes();
     tile.lda = call_.ldq;
     tile.b0 = keys + page;
     tile.b1 = count == 2 ? keys + page + 1 : nullptr;

@@ -38,17 +38,20 @@ struct AttentionCall {
   int64_t ldo;       // floats, of a state
   int64_t max_rows;  // packed rows of the largest tile
   std::byte* partials = nullptr;
-  int64_t ldq = leading(d);  // elements
-  int64_t ldp = leading(kKeyBlock);
+  int64_t ldq = leading(d, query_bytes());  // elements
+  int64_t ldp = leading(kKeyBlock, weight_bytes());
 
   bool int8() const { return step.kv.type == KvType::kInt8; }
   size_t act_bytes() const { return context.act_bytes(); }
-  // Of a number of packed queries and weights.
-  size_t operand_bytes() const { return int8() ? 1 : act_bytes(); }
+  // Of a number of packed queries, and of weights.
+  size_t query_bytes() const {
+    return int8() ? static_cast<size_t>(context.kernels->gemm.int8_operand_bytes()) : act_bytes();
+  }
+  size_t weight_bytes() const { return int8() ? 1 : act_bytes(); }
   // Leading dimension of their rows: whole cache lines, which a tile's row of 64 bytes never straddles, and an odd
   // number of them, as rows of a tile should not share sets of L1.
-  int64_t leading(int64_t numbers) const {
-    const auto bytes = static_cast<int64_t>(operand_bytes());
+  static int64_t leading(int64_t numbers, size_t size) {
+    const auto bytes = static_cast<int64_t>(size);
     return ((numbers * bytes + 63) / 64 | 1) * 64 / bytes;
   }
   size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }

@@ -35,11 +35,14 @@ void AttentionTask::quantise_queries() {
   args.signs = no_signs();
   args.work = now_.o;  // nothing is summed yet
   args.k_padded = call_.d;
+  const auto widen = call_.context.kernels->gemm.widen_quads;
   for (int64_t r = 0; r < rows_; ++r) {
+    std::byte* const row = q_ + static_cast<size_t>(r * call_.ldq) * call_.query_bytes();
     args.x = query(r);
     args.next = query(r + kHeadsAhead);
-    args.out = reinterpret_cast<int8_t*>(q_) + r * call_.ldq;
+    args.out = reinterpret_cast<int8_t*>(row) + (widen == nullptr ? 0 : call_.d);
     const QuantisedRow made = call_.context.kernels->rows.quantise(args);
+    if (widen != nullptr) widen(args.out, call_.d, reinterpret_cast<int16_t*>(row));
     q_scales_[r] = made.scale;
     q_corrections_[r] = 128 * made.sum;
   }

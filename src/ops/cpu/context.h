@@ -43,7 +43,10 @@ struct CpuContext {
     return kernels->gemm.tile_f32;
   }
   // Of an element that the tile of a product reads of x.
-  size_t operand_bytes(WeightFormat format) const { return is_whole(format) ? 1 : act_bytes(); }
+  size_t operand_bytes(WeightFormat format) const {
+    if (format == WeightFormat::kInt8) return static_cast<size_t>(kernels->gemm.int8_operand_bytes());
+    return format == WeightFormat::kBlocks ? 1 : act_bytes();
+  }
 };
 
 }  // namespace prefix::ops

@@ -92,9 +92,11 @@ CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t pr
 void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
   size_t bytes = 0;
   int64_t rows = 0;
-  const auto bytes_of = [](const GemmProduct& product) {
-    return product.w->format == WeightFormat::kInt8 ? QuantisedRows::bytes(*product.w, product.rows)
-                                                    : block_rows_bytes(*product.w, product.rows);
+  const int64_t size = context.kernels->gemm.int8_operand_bytes();
+  const auto bytes_of = [size](const GemmProduct& product) {
+    return product.w->format == WeightFormat::kInt8
+               ? QuantisedRows::bytes(*product.w, product.rows, size)
+               : block_rows_bytes(*product.w, product.rows);
   };
   for (CutProduct& cut : cuts) {
     cut.first_row = rows;
@@ -107,7 +109,7 @@ void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
   for (CutProduct& cut : cuts) {
     if (!is_whole(cut.product->w->format)) continue;
     if (cut.int8())
-      cut.quantised = QuantisedRows::in(*cut.product->w, cut.product->rows, memory);
+      cut.quantised = QuantisedRows::in(*cut.product->w, cut.product->rows, size, memory);
     else
       cut.in_groups = block_rows_in(*cut.product->w, memory);
     memory += bytes_of(*cut.product);

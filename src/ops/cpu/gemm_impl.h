@@ -393,10 +393,28 @@ void gated_rows(const GatedArgs& args) {
   }
 }
 
+#if defined(__x86_64__)
+// As far as the compiler knows it is another one now.
+template <class Vec>
+inline void change(Vec& v) {
+  asm volatile("" : "+x"(v));
+}
+#else
+template <class Vec>
+inline void change(Vec&) {}
+#endif
+
+// As many as the registers hold.
+template <class M>
+constexpr int peak_chains() {
+  if constexpr (requires { M::kChains; }) return M::kChains;
+  return 12;
+}
+
 // Independent multiply-adds on registers; the result is returned so that nothing is optimised away.
 template <class M>
 double register_peak(int64_t iterations) {
-  constexpr int kChains = 12;
+  constexpr int kChains = peak_chains<M>();
   alignas(64) typename M::B b_data[M::kLanes * M::kStep];
   alignas(64) typename M::A a_data[M::kStep * kChains];
   alignas(64) float out[M::kLanes];
@@ -411,14 +429,9 @@ double register_peak(int64_t iterations) {
   for (int64_t n = 0; n < iterations; ++n) {
     PREFIX_UNROLL
     for (int i = 0; i < kChains; ++i) {
-#if defined(__x86_64__)
-      asm volatile("" : "+x"(b));  // or a part of each multiply-add is computed once for all
-#endif
+      change(b);  // or a part of each multiply-add is computed once for all
       acc[i] = M::mac(acc[i], a, b);
-#if defined(__x86_64__)
-      // All chains hold the same numbers: without this the compiler computes only one of them.
-      asm volatile("" : "+x"(acc[i]));
-#endif
+      change(acc[i]);  // all chains hold the same numbers: or only one of them is computed
     }
   }
   PREFIX_UNROLL

@@ -64,8 +64,8 @@ inline constexpr int64_t kWideningRows = 4 * kBlockRows;
 
 using TileFn = void (*)(const TileArgs& args);
 
-// Of int8, A is signed bytes, B has each number + 128 as an unsigned one, and C holds whole numbers of
-// 32 bits, exact modulo 2^32: what is too much by 128 x the sum of a row of A goes here.
+// Of int8, A is signed bytes or what GemmKernels::widen_quads makes of them, B has each number + 128 as an unsigned one,
+// and C holds whole numbers of 32 bits, exact modulo 2^32: what is too much by 128 x the sum of a row of A goes here.
 //   (c - corrections[row]) * (row_scales[row] * column_scales[column]), as f32
 struct WholeSums {
   const int32_t* corrections = nullptr;
@@ -147,6 +147,10 @@ struct GemmKernels {
   void (*widen)(const void* panel, int64_t begin, int64_t end, float* wide) = nullptr;
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
+  // Where bytes have no products with sums of 32 bits, tile_int8 reads A in 16 bits, of each quad of k in the order 0, 2, 1, 3.
+  // `count` is a multiple of 32; `from` may be the second half of the memory at `to`. Null: A is bytes.
+  void (*widen_quads)(const void* from, int64_t count, int16_t* to) = nullptr;
+  int64_t int8_operand_bytes() const { return widen_quads == nullptr ? 1 : 2; }
   // In place of kFinishRows; a multiple of it.
   int64_t int8_finish_rows = kFinishRows;
   void (*scale_sums)(const ScaleSumsArgs& args) = nullptr;

@@ -18,6 +18,7 @@ void fill_kernels_amx(KernelTable& table) {
 void fill_kernels_amx_int8(KernelTable& table) {
   use_tiles<HardwareTiles>(table.gemm);
   table.gemm.tile_int8 = multiply_tile_amx<HardwareTiles, Int8Tiles>;
+  table.gemm.widen_quads = nullptr;
   table.gemm.tile_values = multiply_value_tile_amx<HardwareTiles, LevelSimd>;
   table.gemm.peak_int8 = tile_peak<HardwareTiles, Int8Tiles>;
 }

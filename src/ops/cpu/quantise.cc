@@ -5,29 +5,30 @@
 namespace prefix::ops {
 namespace {
 
-int64_t row_stride(int64_t k_padded) {
+int64_t row_stride(int64_t bytes) {
   // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
-  return k_padded % 512 == 0 ? k_padded + 64 : k_padded;
+  return bytes % 512 == 0 ? bytes + 64 : bytes;
 }
 
 }  // namespace
 
-size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows) {
+size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows, int64_t size) {
   const int64_t all = rows * w.terms;
-  return static_cast<size_t>(all * row_stride(w.k_padded)) +
+  return static_cast<size_t>(all * row_stride(w.k_padded * size)) +
          2 * whole_lines(static_cast<size_t>(all) * sizeof(float));
 }
 
-size_t QuantisedRows::row_bytes(int64_t k) {
-  return static_cast<size_t>(k) + 2 * 64 + 2 * sizeof(float);
+size_t QuantisedRows::row_bytes(int64_t k, int64_t size) {
+  return static_cast<size_t>((k + 64) * size + 64) + 2 * sizeof(float);
 }
 
-QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, std::byte* memory) {
+QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, int64_t size,
+                                std::byte* memory) {
   QuantisedRows out;
   out.data = memory;
-  out.ld = row_stride(w.k_padded);
+  out.ld = row_stride(w.k_padded * size) / size;
   const int64_t all = rows * w.terms;
-  std::byte* const behind = memory + all * out.ld;
+  std::byte* const behind = memory + all * out.ld * size;
   out.scales = reinterpret_cast<float*>(behind);
   out.corrections =
       reinterpret_cast<int32_t*>(behind + whole_lines(static_cast<size_t>(all) * sizeof(float)));
@@ -76,8 +77,12 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
   args.work = reinterpret_cast<float*>(
       context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
   const int64_t first = w.terms * row;
-  args.out = reinterpret_cast<int8_t*>(out.data) + first * out.ld;
-  if (w.terms == 2) args.rest = args.out + out.ld;
+  const GemmKernels& gemm = context.kernels->gemm;
+  const int64_t row_of_x = out.ld * gemm.int8_operand_bytes();
+  auto* const first_out = reinterpret_cast<int8_t*>(out.data) + first * row_of_x;
+  // What is widened is behind the place where it goes.
+  args.out = gemm.widen_quads == nullptr ? first_out : first_out + w.k_padded;
+  if (w.terms == 2) args.rest = args.out + row_of_x;
   args.k_padded = w.k_padded;
   const size_t row_bytes = static_cast<size_t>(x.ld) * context.act_bytes();
   args.next = static_cast<const std::byte*>(args.x) + row_bytes;
@@ -85,6 +90,11 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
   out.scales[first] = made.scale / static_cast<float>(args.block);
   out.corrections[first] = 128 * made.sum;
   if (context.observer != nullptr) context.observer->row(w, args.out, made.scale);
+  if (gemm.widen_quads != nullptr) {
+    for (int64_t term = 0; term < w.terms; ++term)
+      gemm.widen_quads(args.out + term * row_of_x, w.k_padded,
+                       reinterpret_cast<int16_t*>(first_out + term * row_of_x));
+  }
   if (w.terms == 1) return;
   out.scales[first + 1] = out.scales[first] / kRestUnits;
   out.corrections[first + 1] = 128 * made.rest_sum;

@@ -42,40 +42,9 @@ inline void widen_quads(const void* from, int64_t count, int16_t* to) {
   }
 }
 
-// From so many rows on a product takes B apart once for all of them, not in each register block. With 512 bits a block
-// has twice the columns, so never: of bf16, where the same was tried, it gained nothing there.
-inline constexpr int64_t kLeastWideRows = 32;
-#if defined(__AVX512BW__)
-inline constexpr bool kWidensPanels = false;
-#else
-inline constexpr bool kWidensPanels = true;
-#endif
-
-// The pairs of k steps of a panel, of each vector of quads those of phase 0, then those of phase 1:
-//   [ quads of kLanes columns ] -> [ 0 and 2 of each ][ 1 and 3 of each ]
-template <class M>
-inline void widen_panel(const typename M::B* from, int64_t k, int16_t* to) {
-  constexpr int kBytes = 4 * M::kLanes;
-  for (int64_t i = 0; i < k * 32; i += kBytes) {
-    PREFIX_UNROLL
-    for (int phase = 0; phase < 2; ++phase) {
-      const auto pairs = M::load_b(from + i, phase);
-      static_assert(sizeof pairs == kBytes);
-      __builtin_memcpy(to + i + phase * kBytes / 2, &pairs, kBytes);
-    }
-  }
+inline __m256i load_whole(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
-
-// Policy M over panels that were taken apart so.
-template <class M>
-struct Widened : M {
-  using B = int16_t;
-  static auto load_b(const int16_t* p, int phase) {
-    decltype(M::load_b(nullptr, phase)) pairs;
-    __builtin_memcpy(&pairs, p + phase * 2 * M::kLanes, sizeof pairs);
-    return pairs;
-  }
-};
 
 // A sum as it is, in a register: g++ 12 would first add the products of all phases to each other, and keeps sums of
 // vpdpbusd that a loop carries in memory.
@@ -285,41 +254,6 @@ void multiply_value_tile(const ValueTileArgs& t) {
     });
   }
 }
-
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-
-// Both factors are taken apart before: weights once for all columns, a panel of values once for all rows.
-inline void multiply_value_pairs(const ValueTileArgs& t) {
-  if (t.rows < kLeastWideRows) return multiply_value_tile<ValuesByPairs>(t);
-  using M = Widened<ValuesByPairs>;
-  constexpr int kVecs = 2;
-  constexpr int64_t kRows = 96, kKeys = kSpanPages * 32;
-  alignas(64) int16_t weights[kRows][kKeys];  // 24 KB
-  alignas(64) int16_t values[kSpanPages][32 * 32];
-  const std::byte* blocks[kSpanPages];
-  for (int64_t page = 0; page < t.pages; ++page)
-    blocks[page] = reinterpret_cast<const std::byte*>(values[page]);
-  ValueTileArgs part = t;
-  part.blocks = blocks;
-  for (int64_t begin = 0; begin < t.rows; begin += kRows) {
-    const int64_t rows = t.rows - begin < kRows ? t.rows - begin : kRows;
-    for (int64_t row = 0; row < rows; ++row)
-      widen_quads<false>(t.p + (begin + row) * t.ldp, t.pages * 32, weights[row]);
-    part.p_scales = t.p_scales + begin * kBlockSpans;
-    for (int64_t panel = 0; panel < t.d; panel += 32) {
-      for (int64_t page = 0; page < t.pages; ++page)
-        widen_panel<ValuesByPairs>(reinterpret_cast<const int8_t*>(t.blocks[page]) + panel * 32, 32,
-                                   values[page]);
-      part.o = t.o + begin * t.ldo + panel;
-      each_row_block(rows, [&]<int MR>(int64_t row) {
-        for (int64_t column = 0; column < 32; column += kVecs * M::kLanes)
-          value_block<M, MR, kVecs>(part, {weights[row], kKeys}, row, column);
-      });
-    }
-  }
-}
-
-#endif
 
 }  // namespace
 }  // namespace prefix::ops
