@@ -1,5 +1,6 @@
 //! Bodies of requests: as many bytes as the service takes, in the time that it gives, and the fields in them.
 
+use std::error::Error;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
@@ -9,6 +10,7 @@ use futures_util::StreamExt;
 
 use crate::failure::{Failure, Kind, Result};
 use crate::fields::Fields;
+use crate::uploads::TooSlow;
 
 /// How much of a body is taken, and how long it may take to come.
 #[derive(Debug, Clone, Copy)]
@@ -30,6 +32,8 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fie
             return Err(Failure::new(Kind::BodyTimeout, message));
         }
     };
+    // Editors and shells of Windows write it in front of UTF-8.
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let wrong = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => None,
         Some(b'[') => Some("the body is a list; an object of fields is asked for"),
@@ -39,7 +43,7 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fie
     if let Some(message) = wrong {
         return Err(Failure::new(Kind::Body, message));
     }
-    serde_json::from_slice(&bytes)
+    serde_json::from_slice(bytes)
         .map_err(|why| Failure::new(Kind::Body, format!("the body is not what is asked: {why}")))
 }
 
@@ -52,8 +56,7 @@ async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8
     }
     let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
     while let Some(part) = parts.next().await {
-        let part = part
-            .map_err(|why| Failure::new(Kind::Body, format!("the body cannot be read: {why}")))?;
+        let part = part.map_err(|why| broken(&why))?;
         if bytes.len() + part.len() > limit {
             drop_rest(headers, parts, limit).await;
             return Err(too_large(limit));
@@ -61,6 +64,13 @@ async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8
         bytes.extend_from_slice(&part);
     }
     Ok(bytes)
+}
+
+fn broken(why: &axum::Error) -> Failure {
+    match why.source().and_then(|why| why.downcast_ref::<TooSlow>()) {
+        Some(slow) => Failure::new(Kind::BodyTimeout, slow.to_string()),
+        None => Failure::new(Kind::Body, format!("the body cannot be read: {why}")),
+    }
 }
 
 /// Reads what a client sends with a request that is refused: whose connection is closed while he sends finds it broken,

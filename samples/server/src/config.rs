@@ -44,7 +44,7 @@ limits:
   --deadline SECONDS        longest time for an answer; default 300
   --read-seconds N          longest time for a body or a head to come; default 30
   --write-seconds N         longest time that a client reads nothing; default 30
-  --drain-seconds N         after SIGTERM, time for what runs; default 30
+  --drain-seconds N         after SIGTERM or SIGINT, time for what runs; default 30; a second signal ends it at once
 ";
 
 /// Cache events; without an address none are published.
@@ -164,7 +164,7 @@ impl Config {
             }
             "--rerank-recipe" => self.rerank_recipe = Some(value),
             "--embed-recipe" => self.embed_recipe = Some(value),
-            "--labels" => self.labels = value.split(',').map(str::to_string).collect(),
+            "--labels" => self.labels = labels(&value)?,
             "--api-keys" => self.keys = Some(keys(&value)?),
             "--page" => {
                 self.page = match value.as_str() {
@@ -215,7 +215,16 @@ fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
     let seconds: f64 = number(flag, value)?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() && seconds <= 1e6 => Ok(time),
-        _ => Err(format!("{flag} {value} is not between 0 and 1000000")),
+        _ => Err(format!("{flag} {value} is not above 0 and at most 1000000")),
+    }
+}
+
+fn labels(value: &str) -> Result<Vec<String>, String> {
+    let labels = value.split(',').map(|label| label.trim().to_string());
+    let labels: Vec<String> = labels.collect();
+    match labels.iter().any(String::is_empty) {
+        true => Err(format!("--labels \"{value}\" has a label without a name")),
+        false => Ok(labels),
     }
 }
 
@@ -270,6 +279,14 @@ mod tests {
     }
 
     #[test]
+    fn labels_may_have_blanks_between_them() {
+        let line = ["--model", "a", "--labels", "food, old town ,city"];
+        let config = Config::parse(line.map(str::to_string).into_iter());
+        let labels = config.unwrap().unwrap().labels;
+        assert_eq!(labels, ["food", "old town", "city"]);
+    }
+
+    #[test]
     fn the_last_of_two_holds() {
         let config = parse("--model a --listen 1.2.3.4:5 --model b --listen 1.2.3.4:6");
         let config = config.unwrap().unwrap();
@@ -293,7 +310,10 @@ mod tests {
                 "--model a --max-items 18446744073709551616",
                 "551616 is not",
             ),
+            ("--model a --labels food,,city", "food,,city"),
+            ("--model a --labels ", "\"\" has a label"),
             ("--model a --deadline -1", "--deadline"),
+            ("--model a --drain-seconds 0", "0 is not above 0"),
             ("--model a --deadline nan", "--deadline"),
             ("--model a --option threads", "KEY=VALUE"),
             ("--model a --api-keys /nowhere/keys", "/nowhere/keys"),

@@ -1,6 +1,6 @@
 //! Failures as the clients of each API read them: status codes and bodies.
 
-use axum::http::header::RETRY_AFTER;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
@@ -34,6 +34,9 @@ impl Dialect {
         let headers = response.headers_mut();
         if matches!(failure.kind, Kind::Overloaded | Kind::Stopping) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if failure.kind == Kind::Unauthorized {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
     }
@@ -69,7 +72,7 @@ impl Dialect {
                 "message": message,
                 "type": openai_type(failure.kind),
                 "param": failure.field,
-                "code": openai_code(failure.kind),
+                "code": openai_code(failure),
             }}),
             Dialect::Tei => json!({"error": message, "error_type": tei_type(failure.kind)}),
             Dialect::Rerank => json!({"message": message, "detail": message}),
@@ -89,9 +92,10 @@ fn openai_type(kind: Kind) -> &'static str {
     }
 }
 
-fn openai_code(kind: Kind) -> Option<&'static str> {
-    match kind {
+fn openai_code(failure: &Failure) -> Option<&'static str> {
+    match failure.kind {
         Kind::Unauthorized => Some("invalid_api_key"),
+        Kind::NotFound if failure.field.as_deref() == Some("model") => Some("model_not_found"),
         Kind::NotFound => Some("not_found"),
         Kind::TooLong => Some("context_length_exceeded"),
         Kind::TooLarge => Some("request_too_large"),

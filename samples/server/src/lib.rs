@@ -1,7 +1,7 @@
 //! A service over libprefix; `README.md` says what it answers and how.
 //!
 //! ```text
-//!   serve.rs     connections, and their end; places.rs: how many
+//!   serve.rs     connections, and their end; places.rs, uploads.rs: how many, and who makes room
 //!   router.rs    which path is whose; dialect.rs: failures as each API writes them
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
@@ -34,4 +34,5 @@ pub mod stalled;
 pub mod status;
 pub mod tei;
 pub mod tenants;
+pub mod uploads;
 pub mod vectors;

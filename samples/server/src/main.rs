@@ -4,7 +4,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use prefix::log::{self, Level};
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
@@ -12,7 +14,7 @@ use prefix_server::config::{Config, HELP};
 use prefix_server::say::{say, tell};
 use prefix_server::{events, router, serve};
 use serde_json::Value;
-use tokio::signal::unix::{signal, SignalKind};
+use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
@@ -62,19 +64,11 @@ async fn run(config: Config) -> Result<(), String> {
     let listen = config.listen;
     let of_port = |why: std::io::Error| format!("{listen}: {why}");
     let socket = serve::bind(listen).map_err(of_port)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(|why| text(&why))?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(|why| text(&why))?;
-    let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    let mut stop = std::pin::pin!(stop);
+    let mut signals = Signals::new().map_err(|why| text(&why))?;
     show_log().map_err(|why| text(&why))?;
     let app = tokio::select! {
         app = load(config) => app?,
-        () = &mut stop => {
+        _ = signals.next() => {
             say("stopped before the model was there");
             return Ok(());
         }
@@ -91,12 +85,51 @@ async fn run(config: Config) -> Result<(), String> {
             tell(format_args!("cache events again at tcp://{replay}"));
         }
     }
-    let stop = async {
-        stop.await;
-        say("stopping");
+    let stop = async move {
+        signals.next().await;
+        say("stopping; another signal ends it at once");
+        tokio::spawn(end_at_once(signals));
     };
     serve::serve(listener, router::router(app.clone()), app, stop).await;
     Ok(())
+}
+
+/// Signals in this time after the first are the same one: `timeout` sends it to the program and to its group, and what
+/// starts the program in a terminal may hand on what came from the keyboard.
+const ECHO: Duration = Duration::from_millis(200);
+
+/// Those that ask the program to end.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+        }
+    }
+}
+
+/// Whoever sends a second signal does not want to wait for what still runs. The code is the one that shells give a program
+/// that a signal ended.
+async fn end_at_once(mut signals: Signals) {
+    tokio::time::sleep(ECHO).await;
+    while signals.next().now_or_never().is_some() {}
+    let number = signals.next().await.as_raw_value();
+    say(format_args!(
+        "ended by signal {number}, without what was still to be answered"
+    ));
+    std::process::exit(128 + number);
 }
 
 async fn load(config: Config) -> Result<Shared, String> {

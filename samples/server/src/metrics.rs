@@ -100,7 +100,7 @@ impl Metrics {
         single(
             "prefix_server_made_room_total",
             "counter",
-            "Connections that were closed while nothing was under way, since others waited for a place.",
+            "Connections that had nothing under way or sent a body slowly, and were closed since others waited for a place.",
             closed,
         );
         let answers = self.answers();

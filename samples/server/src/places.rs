@@ -1,8 +1,9 @@
 //! Places for connections. When all are taken, the one whose client has had nothing under way for the longest time makes
-//! room for the next: whoever connects and says little keeps nobody out.
+//! room for the next, or else the one whose body comes slowest (`uploads.rs`): whoever connects and says little keeps
+//! nobody out.
 //!
 //! ```text
-//!   accepted ──> waits ── the head of a request ──> busy ── its answer is out ──> waits ──> ...
+//!   accepted ──> waits ── a request ──> busy ── its answer is out ──> waits ──> ...
 //!                  └── for PATIENCE, and another needs the place ──> closed
 //! ```
 
@@ -18,14 +19,17 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{timeout, Instant};
 
+use crate::uploads::Uploads;
+
 /// How long a client may take at least, whoever waits: as many as there are places may well come at once.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Places {
     free: Arc<Semaphore>,
     /// Connections that wait, by the order in which they began to.
     waiting: Mutex<BTreeMap<u64, (Instant, Arc<Notify>)>>,
+    pub uploads: Uploads,
     next: AtomicU64,
     /// How many were closed for others.
     pub closed: AtomicU64,
@@ -36,6 +40,7 @@ impl Places {
         Arc::new(Places {
             free: Arc::new(Semaphore::new(count)),
             waiting: Mutex::default(),
+            uploads: Uploads::default(),
             next: AtomicU64::new(1),
             closed: AtomicU64::new(0),
         })
@@ -43,32 +48,47 @@ impl Places {
 
     /// Ready when there is a place for one more.
     pub async fn take(&self) -> Option<OwnedSemaphorePermit> {
+        // One that was told to go needs a moment for it.
+        let mut patience = self.patience();
         loop {
-            let longest = self
-                .waiting()
-                .first_key_value()
-                .map(|(_, (since, _))| *since);
-            let patience =
-                longest.map_or(PATIENCE, |since| PATIENCE.saturating_sub(since.elapsed()));
             if let Ok(place) = timeout(patience, self.free.clone().acquire_owned()).await {
                 return place.ok();
             }
-            if self.close_longest() {
-                return self.free.clone().acquire_owned().await.ok();
-            }
+            patience = match self.make_room() {
+                true => PATIENCE,
+                false => self.patience(),
+            };
         }
     }
 
-    /// Makes room; false when none waits for so long.
-    pub fn close_longest(&self) -> bool {
+    /// How long it is until one may have to make room.
+    fn patience(&self) -> Duration {
+        let silent = self.waiting().first_key_value().map(|(_, one)| one.0);
+        let since = [silent, self.uploads.oldest()];
+        let oldest = since.into_iter().flatten().min();
+        oldest.map_or(PATIENCE, |since| PATIENCE.saturating_sub(since.elapsed()))
+    }
+
+    /// Ends a connection; false when none has waited for so long.
+    pub fn make_room(&self) -> bool {
+        let made = self.close_longest() || self.uploads.end_slowest();
+        self.closed.fetch_add(u64::from(made), Ordering::Relaxed);
+        made
+    }
+
+    fn close_longest(&self) -> bool {
         let mut waiting = self.waiting();
         let longest = waiting.first_entry();
         let Some(longest) = longest.filter(|entry| entry.get().0.elapsed() >= PATIENCE) else {
             return false;
         };
         longest.remove().1.notify_one();
-        self.closed.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    /// The next one: the order in which connections and requests came.
+    pub fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, (Instant, Arc<Notify>)>> {
@@ -108,7 +128,7 @@ impl Seat {
     /// Nothing is left to be sent; an answer may go on.
     pub fn sent(&self) {
         if self.is_answered.swap(false, Ordering::Relaxed) {
-            let number = self.places.next.fetch_add(1, Ordering::Relaxed);
+            let number = self.places.number();
             self.number.store(number, Ordering::Relaxed);
             let entry = (Instant::now(), self.close.clone());
             self.places.waiting().insert(number, entry);
@@ -204,7 +224,7 @@ mod tests {
         assert_eq!(begin.elapsed(), PATIENCE);
         // One that is busy, or was closed by itself, is not there to be closed.
         seats[0].begin();
-        assert!(!places.close_longest());
+        assert!(!places.make_room());
         assert_eq!(places.closed.load(Ordering::Relaxed), 1);
     }
 }

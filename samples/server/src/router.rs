@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use crate::app::Shared;
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
-use crate::{cohere, openai, page, status, tei};
+use crate::{body, cohere, openai, page, status, tei};
 
 pub fn router(app: Shared) -> Router {
     let rerank = Router::new()
@@ -35,9 +35,9 @@ pub fn router(app: Shared) -> Router {
         .route("/v1/models/{*name}", get(openai::models::one))
         .route("/health", get(status::health))
         .route("/metrics", get(status::metrics))
-        .fallback(async |request: Request| {
+        .fallback(async |State(app): State<Shared>, request: Request| {
             let message = format!("there is no path {}", request.uri().path());
-            Failure::new(Kind::NotFound, message)
+            refuse(&app, request, Kind::NotFound, message).await
         });
     let openai = match app.config.page {
         true => openai.merge(page::router()),
@@ -54,13 +54,20 @@ pub fn router(app: Shared) -> Router {
 /// Failures of these paths are written in this dialect.
 fn spoken(router: Router<Shared>, dialect: Dialect) -> Router<Shared> {
     router
-        .method_not_allowed_fallback(async |request: Request| {
+        .method_not_allowed_fallback(async |State(app): State<Shared>, request: Request| {
             let message = format!("{} is not what this path takes", request.method());
-            Failure::new(Kind::Method, message)
+            refuse(&app, request, Kind::Method, message).await
         })
         .layer(map_response(move |response: Response| {
             dialect.render(response)
         }))
+}
+
+/// When the body was sent, too.
+async fn refuse(app: &Shared, request: Request, kind: Kind, message: String) -> Failure {
+    let (head, body) = request.into_parts();
+    body::pass_over(&head.headers, body, app.config.body).await;
+    Failure::new(kind, message)
 }
 
 /// Counts answers, and those that nobody waited for. A panic is an answer, too.

@@ -31,6 +31,7 @@ use tokio::time::Instant;
 use crate::app::Shared;
 use crate::places::{Answer, Seat};
 use crate::stalled::Stalled;
+use crate::uploads::Upload;
 
 /// How long the port stays open after the signal at least, for those who do not know yet.
 const LEAD: Duration = Duration::from_millis(500);
@@ -119,7 +120,7 @@ async fn accept(
             Err(why) => {
                 // Out of file descriptors, which a system may give fewer of than there are places.
                 if why.kind() != ErrorKind::ConnectionAborted {
-                    app.places.close_longest();
+                    app.places.make_room();
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -173,9 +174,10 @@ fn open(
     let seat = Seat::new(&app.places);
     let stalled = Stalled::new(stream, app.config.write, app.clone(), seat.clone());
     let router = TowerToHyperService::new(router.clone());
-    let taken = seat.clone();
+    let (taken, places) = (seat.clone(), app.places.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         taken.begin();
+        let request = request.map(|body| Upload::new(body, &places));
         let (answer, seat) = (router.call(request), taken.clone());
         async move { Ok::<_, Infallible>(answer.await?.map(|body| Answer::new(body, seat))) }
     });

@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::Value;
+use serde_json::{from_str, Value};
 
 use super::writing::{write, Api};
 use crate::app::{Call, Shared};
@@ -36,6 +36,10 @@ pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -
         return Err(Failure::field("messages", "is empty"));
     }
     fields.refuse(&NOT_SERVED)?;
+    let variables = body.chat_template_kwargs.as_ref();
+    if variables.is_some_and(|value| from_str::<Fields<IgnoredAny>>(value.get()).is_err()) {
+        return Err(Failure::field("chat_template_kwargs", "is not an object"));
+    }
     // Put together as text: templates print tools with their keys in this order.
     let messages: Vec<String> = body
         .messages
@@ -69,7 +73,7 @@ struct Part {
 /// what tools are called with as an object, which OpenAI's clients send as a text. What is no such message is left to
 /// the template, and so are its other fields.
 fn for_template(message: &RawValue) -> Result<String> {
-    let Ok(Fields(fields)) = serde_json::from_str::<Fields<&RawValue>>(message.get()) else {
+    let Ok(Fields(fields)) = from_str::<Fields<&RawValue>>(message.get()) else {
         return Ok(message.get().to_string());
     };
     let is_assistant = fields
@@ -101,7 +105,7 @@ fn object<'a>(fields: impl IntoIterator<Item = (&'a str, String)>) -> String {
 
 /// Most templates read no parts.
 fn one_text(content: &RawValue) -> Result<String> {
-    let Ok(parts) = serde_json::from_str::<Vec<Part>>(content.get()) else {
+    let Ok(parts) = from_str::<Vec<Part>>(content.get()) else {
         return Ok(content.get().to_string());
     };
     let mut texts = Vec::new();
@@ -122,7 +126,7 @@ fn one_text(content: &RawValue) -> Result<String> {
 }
 
 fn calls(calls: &RawValue) -> String {
-    let Ok(list) = serde_json::from_str::<Vec<&RawValue>>(calls.get()) else {
+    let Ok(list) = from_str::<Vec<&RawValue>>(calls.get()) else {
         return calls.get().to_string();
     };
     let list: Vec<String> = list
@@ -138,7 +142,7 @@ fn calls(calls: &RawValue) -> String {
 
 /// An object with another value of one field.
 fn changed(value: &RawValue, field: &str, change: impl Fn(&RawValue) -> String) -> String {
-    let Ok(Fields(fields)) = serde_json::from_str::<Fields<&RawValue>>(value.get()) else {
+    let Ok(Fields(fields)) = from_str::<Fields<&RawValue>>(value.get()) else {
         return value.get().to_string();
     };
     object(fields.iter().map(|(name, value)| match name == field {
@@ -150,10 +154,10 @@ fn changed(value: &RawValue, field: &str, change: impl Fn(&RawValue) -> String) 
 /// The object that a text spells, as it is spelled: templates print its keys in their order. No text stands for one
 /// without keys.
 fn arguments(value: &RawValue) -> String {
-    match serde_json::from_str::<Option<String>>(value.get()) {
+    match from_str::<Option<String>>(value.get()) {
         Ok(text) => match text.unwrap_or_default() {
             empty if empty.trim().is_empty() => "{}".to_string(),
-            text if serde_json::from_str::<Fields<IgnoredAny>>(&text).is_ok() => text,
+            text if from_str::<Fields<IgnoredAny>>(&text).is_ok() => text,
             _ => value.get().to_string(),
         },
         Err(_) => value.get().to_string(),

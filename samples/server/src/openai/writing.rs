@@ -78,6 +78,9 @@ const NOT_SERVED: [&str; 19] = [
     "use_beam_search",
 ];
 
+/// How many seeds the library has, from 0.
+const SEEDS: i64 = 9_000_000_000_000_001;
+
 /// The same of those that are on unless they are false.
 const NOT_OFF: [&str; 3] = [
     "parallel_tool_calls",
@@ -139,7 +142,9 @@ impl Api {
         let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
         match self {
             Api::Completions => choice["text"] = json!(text),
-            Api::Chat => choice["message"] = json!({"role": "assistant", "content": text}),
+            Api::Chat => {
+                choice["message"] = json!({"role": "assistant", "content": text, "refusal": null});
+            }
         }
         choice
     }
@@ -155,11 +160,12 @@ impl Api {
         choice
     }
 
-    fn end(self, index: usize, finish: &str) -> Value {
-        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
-        match self {
-            Api::Completions => choice["text"] = json!(""),
-            Api::Chat => choice["delta"] = json!({}),
+    /// The end of a text, which may have no piece before it.
+    fn end(self, index: usize, finish: &str, first: bool) -> Value {
+        let mut choice = self.piece(index, "", first);
+        choice["finish_reason"] = json!(finish);
+        if let (Api::Chat, false) = (self, first) {
+            choice["delta"] = json!({});
         }
         choice
     }
@@ -215,7 +221,8 @@ impl Asked {
         // The API's default; the library's is 0.
         options.put("temperature", self.temperature.unwrap_or(1.0))?;
         for (key, value) in [
-            ("top_p", self.top_p),
+            // The API takes 0, too: the likeliest token alone.
+            ("top_p", self.top_p.map(|p| if p == 0.0 { 1e-9 } else { p })),
             ("min_p", self.min_p),
             ("repetition_penalty", self.repetition_penalty),
         ] {
@@ -227,6 +234,12 @@ impl Asked {
             options.put("top_k", k.max(0))?; // -1 stands for all
         }
         if let Some(seed) = self.seed {
+            // The API's are any numbers of 64 bits; -1 stands for a new one, as vLLM has it.
+            let seed = if seed == -1 {
+                -1
+            } else {
+                seed.rem_euclid(SEEDS)
+            };
             options.put("seed", seed)?;
         }
         if let Some(on) = self.ignore_eos {
@@ -315,10 +328,15 @@ pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) ->
             builder.add(&items[..]).map(drop)
         })
         .await?;
+    let with_usage = asked.stream_options.and_then(|o| o.include_usage) == Some(true);
+    let mut head = head;
+    if with_usage {
+        head["usage"] = Value::Null; // until the last chunk
+    }
     let mut flow = Flow {
         api,
         head,
-        with_usage: asked.stream_options.and_then(|o| o.include_usage) == Some(true),
+        with_usage,
         begun: vec![false; task.len()],
         unfinished: task.len(),
         events: task.event_stream(),
@@ -337,7 +355,8 @@ pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) ->
         Some((Ok::<_, std::convert::Infallible>(piece), flow))
     });
     let kind = [
-        (CONTENT_TYPE, "text/event-stream"),
+        // Clients take other texts whose charset is not said for ISO-8859-1.
+        (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (CACHE_CONTROL, "no-cache"),
     ];
     Ok((kind, Body::from_stream(pieces)).into_response())
@@ -397,16 +416,13 @@ impl Flow {
     fn take(&mut self, item: usize, event: EventKind) -> Result<()> {
         match event {
             EventKind::Text(text) => {
-                let first = self
-                    .begun
-                    .get_mut(item)
-                    .map(|begun| !std::mem::replace(begun, true));
-                let choice = self.api.piece(item, &text, first.unwrap_or(false));
-                self.send_choice(choice);
+                let first = self.begin(item);
+                self.send_choice(self.api.piece(item, &text, first));
             }
             EventKind::Finished { .. } => {
                 let finish = finish_of(self.task.info(item)?.finish);
-                self.send_choice(self.api.end(item, finish));
+                let first = self.begin(item);
+                self.send_choice(self.api.end(item, finish, first));
                 self.unfinished = self.unfinished.saturating_sub(1);
                 if self.unfinished == 0 {
                     if self.with_usage {
@@ -428,6 +444,12 @@ impl Flow {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether this is the first that is sent of a text.
+    fn begin(&mut self, item: usize) -> bool {
+        let begun = self.begun.get_mut(item);
+        begun.is_some_and(|begun| !std::mem::replace(begun, true))
     }
 
     fn send_choice(&mut self, choice: Value) {

@@ -127,6 +127,10 @@ impl Program {
         signal(&self.child, name);
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

@@ -2,15 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use serde_json::{json, Value};
 
-use crate::client::post;
+use crate::client::{post, request, Connection};
 use crate::program::{command, end, ended, signal, Program};
 
 /// The program with a pipe for a model, which it has begun to read and finds nothing in.
@@ -181,4 +181,57 @@ fn a_disk_that_is_full_does_not_end_it() {
     let (status, said) = end(help);
     assert_eq!(status.code(), Some(1), "{said}");
     assert!(said.contains("standard output: No space left"), "{said}");
+}
+
+/// A stream that runs, and how the program was told to stop by `signals` in the meantime.
+fn stop_in_a_stream(
+    tokens: usize,
+    signals: impl FnOnce(&mut Program),
+) -> (ExitStatus, String, String) {
+    let asked = json!({"prompt": "A", "max_tokens": tokens, "ignore_eos": true, "stream": true});
+    let bytes = request("POST", "/v1/completions", &[], asked.to_string().as_bytes());
+    let mut program = command(&[], &["--option", "cache_bytes=96M"]);
+    let mut program = program.stderr(Stdio::piped()).spawn().unwrap();
+    let mut errors = program.stderr.take().unwrap();
+    let mut program = Program::of(program);
+    let mut running = Connection::open(program.address).unwrap();
+    running.send(&bytes).unwrap();
+    let (code, head) = running.head().unwrap();
+    assert_eq!(code, 200);
+    signals(&mut program);
+    let body = running.body(&head).unwrap_or_default();
+    let status = program.wait();
+    let mut said = String::new();
+    errors.read_to_string(&mut said).unwrap();
+    (status, said, String::from_utf8(body).unwrap())
+}
+
+/// As who presses Ctrl-C again expects.
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    for (first, second, number) in [("TERM", "INT", 2), ("INT", "TERM", 15)] {
+        let (status, said, _) = stop_in_a_stream(1500, |program| {
+            program.signal(first);
+            while !program.has_ended() {
+                program.signal(second);
+            }
+        });
+        assert_eq!(status.code(), Some(128 + number), "{status}: {said}");
+        assert!(
+            said.contains(&format!("ended by signal {number}")),
+            "{said}"
+        );
+    }
+}
+
+/// `timeout` sends one to the program, and one to its group.
+#[test]
+fn a_signal_that_comes_twice_is_one() {
+    let (status, said, body) = stop_in_a_stream(50, |program| {
+        let twice = format!("kill -TERM {0}; kill -INT {0}", program.id());
+        let done = Command::new("sh").args(["-c", &twice]).status();
+        assert!(done.unwrap().success());
+    });
+    assert!(status.success(), "{status}: {said}");
+    assert!(body.ends_with("data: [DONE]\n\n"), "{body}");
 }

@@ -41,6 +41,8 @@ fn what_changes_nothing_is_passed_over() {
             json!({"stream": null, "echo": null, "suffix": null, "stop": null, "logprobs": null,
                 "add_special_tokens": true, "skip_special_tokens": true, "include_stop_str_in_output": false}),
         ),
+        (completions, json!({"top_p": 0, "seed": i64::MAX})),
+        (completions, json!({"seed": i64::MIN})),
         (
             chats,
             json!({"stream": null, "stream_options": null, "tools": null, "modalities": ["text"],
@@ -121,6 +123,12 @@ fn a_wrong_type_is_named() {
             "expected a sequence",
         ),
         (
+            "/v1/chat/completions",
+            "chat_template_kwargs",
+            json!([]),
+            "is not an object",
+        ),
+        (
             "/v1/embeddings",
             "cache_salt",
             json!(5),
@@ -172,6 +180,7 @@ fn a_name_may_have_a_slash() {
     }
     let said = service.get("/v1/models/org/other").json(404);
     assert_eq!(said["error"]["param"], "model");
+    assert_eq!(said["error"]["code"], "model_not_found");
     let said = service.get("/v1/models/%ff").json(404);
     assert_eq!(said["error"]["code"], "not_found");
 }

@@ -81,6 +81,10 @@ fn a_refusal_comes_when_the_body_was_sent() {
         let call = service.open("POST", "/v1/embeddings", &asks, &body[..2000]);
         assert_eq!(call.answer().code, code);
     }
+    for (path, code) in [("/embeddings", 404), ("/v1/models", 405), ("/info", 405)] {
+        let answer = small.open("POST", path, &[], &body).answer();
+        assert_eq!(answer.code, code, "{path}: {}", answer.body);
+    }
 }
 
 /// A body that comes slowly keeps nobody out, and is answered when it is there.
@@ -130,6 +134,47 @@ fn who_has_nothing_under_way_makes_room() {
         assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0);
     }
     assert_eq!(service.metric("prefix_server_in_flight"), 1.0);
+}
+
+/// So would who sends bodies slowly. What is in work, and who sends faster, stays.
+#[test]
+fn the_slowest_body_makes_room() {
+    let service = start(|config| config.max_connections = 4);
+    let asked = json!({"prompt": "A", "max_tokens": 4000, "ignore_eos": true, "stream": true});
+    let asked = asked.to_string();
+    let write = || service.open("POST", "/v1/completions", &[], &asked);
+    let mut busy = vec![write()];
+    assert_eq!(busy[0].head().0, 200);
+    let text = json!({"input": "a", "user": "b".repeat(1000)}).to_string();
+    let begin = |bytes: usize| {
+        let asks = [("expect", "100-continue")];
+        let mut call = service.begin("POST", "/v1/embeddings", &asks, text.len());
+        assert_eq!(call.head().0, 100, "it waits for the body");
+        call.send(&text[..bytes]);
+        call
+    };
+    let (slower, slow, mut fast) = (begin(1), begin(10), begin(1000));
+    for (call, bytes) in [(slower, "1 bytes"), (slow, "10 bytes")] {
+        let mut next = write();
+        let ended = call.answer();
+        let message = &ended.json(408)["error"]["message"];
+        let said = message.as_str().unwrap();
+        assert!(
+            said.starts_with(bytes) && said.ends_with("waits for the place"),
+            "{said}"
+        );
+        assert!(
+            ended.headers.contains("connection: close"),
+            "{}",
+            ended.headers
+        );
+        assert_eq!(next.head().0, 200);
+        busy.push(next);
+    }
+    fast.send(&text[1000..]);
+    assert_eq!(fast.answer().code, 200);
+    assert_eq!(service.metric("prefix_server_made_room_total"), 2.0);
+    assert_eq!(service.metric("prefix_server_in_flight"), 3.0);
 }
 
 /// A client that keeps its connection has it as long as nobody else needs it, and answers are not cut.

@@ -186,6 +186,9 @@ fn it_completes() {
     assert_eq!(end["choices"][0]["finish_reason"], "length");
     assert_eq!(usage["usage"]["completion_tokens"], 12);
     assert_eq!(usage["choices"], json!([]));
+    // In the others it is there, and null.
+    assert_eq!(chunks[0].get("usage"), Some(&Value::Null));
+    assert_eq!(end.get("usage"), Some(&Value::Null));
 
     // Of several prompts each has its index.
     let body =
@@ -226,13 +229,23 @@ fn it_chats() {
     let messages = json!([{"role": "user", "content": "What is the capital of France?"}]);
     let mut body = json!({"model": "small", "messages": messages, "temperature": 0});
     let whole = service.post("/v1/chat/completions", &body).json(200);
-    let text = whole["choices"][0]["message"]["content"].as_str().unwrap();
+    let message = whole["choices"][0]["message"].clone();
+    assert_eq!(message.get("refusal"), Some(&Value::Null));
+    let text = message["content"].as_str().unwrap();
     assert!(text.contains("Paris"), "{text}");
     body["stream"] = json!(true);
     let chunks = service.post("/v1/chat/completions", &body).chunks();
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
     assert_eq!(chunks[0]["object"], "chat.completion.chunk");
     assert_eq!(joined(&chunks, |choice| &choice["delta"]["content"]), text);
+    // Of a text without a piece the end says whose turn it is.
+    let first = chunks[0]["choices"][0]["delta"]["content"].clone();
+    let mut stopped = body.clone();
+    stopped["stop"] = first;
+    let chunks = service.post("/v1/chat/completions", &stopped).chunks();
+    let nothing = json!({"index": 0, "logprobs": null, "finish_reason": "stop",
+        "delta": {"role": "assistant", "content": ""}});
+    assert_eq!(chunks[0]["choices"], json!([nothing]));
     let parts = json!([{"type": "text", "text": "What is the capital of France?"}]);
     let body = json!({"messages": [{"role": "user", "content": parts}], "temperature": 0});
     let same = service.post("/v1/chat/completions", &body).json(200);
@@ -544,6 +557,10 @@ fn what_is_wrong_is_named() {
         let answer = service.open("POST", "/v1/completions", &[], body).answer();
         assert_eq!(answer.code, 400, "{body}: {}", answer.body);
     }
+    // What editors of Windows put in front of a text is not wrong.
+    let marked = "\u{feff}{\"prompt\": \"a\", \"max_tokens\": 1}";
+    let answer = service.open("POST", "/v1/completions", &[], marked);
+    answer.answer().json(200);
     assert_eq!(service.metric("prefix_server_in_flight"), 0.0);
     assert_eq!(service.get("/health").code, 200);
 }

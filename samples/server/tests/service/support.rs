@@ -223,7 +223,8 @@ impl Answer {
     pub fn chunks(&self) -> Vec<Value> {
         assert_eq!(self.code, 200, "{}", self.body);
         assert!(
-            self.headers.contains("text/event-stream"),
+            self.headers
+                .contains("\r\ncontent-type: text/event-stream; charset=utf-8\r\n"),
             "{}",
             self.headers
         );

@@ -78,7 +78,10 @@ fn what_needs_a_key() {
         service.open("GET", path, &key, "").answer().code
     };
     for path in ["/v1/models", "/v1/models/small", "/info"] {
-        assert_eq!(service.get(path).code, 401, "{path}");
+        let refused = service.get(path);
+        assert_eq!(refused.code, 401, "{path}");
+        let challenge = "\r\nwww-authenticate: bearer\r\n";
+        assert!(refused.headers.contains(challenge), "{}", refused.headers);
         assert_eq!(ask(path, "Bearer two"), 401, "{path}");
         assert_eq!(ask(path, "Basic one"), 401, "{path}");
         assert_eq!(ask(path, "one"), 401, "{path}");
