@@ -30,6 +30,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -550,6 +551,12 @@ class Engine {
       return prefix_namespace_open_tuple(get(), text.data(), text.size(), offsets.data(),
                                          offsets.size(), to...);
     });
+  }
+  /* The same for {"salt", "epoch"}, of which a string_view would be the characters between the two
+   * pointers. */
+  int32_t open_namespace(std::initializer_list<std::string_view> parts,
+                         prefix_error* error = nullptr) {
+    return open_namespace(std::span(parts.begin(), parts.size()), error);
   }
   /* Nothing when it is not open. */
   std::optional<int32_t> find_namespace(std::string_view name,

@@ -56,17 +56,22 @@ def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: in
     if len(seen) < len(keys) or any(k is None or k != k for k in seen):
         value, rows = seen.most_common(1)[0]
         raise ValueError(f"column {key} is no key: " + (f"{value} is in {rows} rows" if rows > 1 else "a row has none"))
-    plan, figures = {}, (0.0, 0.0, 0.0)
+    plan, figures = ((), (), ()), (0.0, 0.0, 0.0)
     if keys:
         values, lengths = (numpy.concatenate([batch[name].combine_chunks().flatten().to_numpy() for batch in outlines])
                            .reshape(-1, len(columns)) for name in ("values", "lengths"))
-        plan, figures = _plan(keys, values, lengths, parts)
-    known = ray.put(plan)
+        plan, figures = _plan(values, lengths, parts)
+    known = ray.put((keys, *plan))  # arrays, of which workers make no copy
 
     def prompts(batch: pyarrow.Table) -> pyarrow.Table:
-        places = ray.get(known)
-        last = (0, len(places), range(len(columns)))  # of a row that came into the table since it was planned
-        found = [places.get(k, last) for k in batch[key].to_pylist()]
+        keys, part, place, order = ray.get(known)
+        wanted = batch[key].to_pylist()
+        rows = dict.fromkeys(wanted)
+        for row, k in enumerate(keys):
+            if k in rows:
+                rows[k] = row
+        last = (0, len(keys), range(len(columns)))  # of a row that came into the table since it was planned
+        found = [last if (row := rows[k]) is None else (part[row], place[row], order[row]) for k in wanted]
         texts = ["{" + ",".join(cells[c] for c in order if cells[c]) + "}"
                  for cells, (_, _, order) in zip(_rows(batch, columns), found)]
         return pyarrow.table({"key": batch[key], "prompt": pyarrow.array(texts, pyarrow.string()),
@@ -98,13 +103,13 @@ def _hash(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def _plan(keys: list, values: numpy.ndarray, lengths: numpy.ndarray, parts: int) -> tuple[dict, tuple[float, float, float]]:
-    """Of each key its part, its place, and the order of its columns; and the figures of the layout."""
+def _plan(values: numpy.ndarray, lengths: numpy.ndarray, parts: int) -> tuple[tuple[numpy.ndarray, ...], tuple[float, float, float]]:
+    """The part, the place and the order of the columns of each row; and the figures of the layout."""
     same = numpy.cumprod(values[1:] == values[:-1], axis=1)  # columns that a row has in common with the one before
     hit_before = int((same * lengths[1:]).sum())
     # From one order of rows, whatever the table comes in: which fields of a row are in front decides its bits too.
     rows = numpy.lexsort(values.T[::-1])
-    keys, values, lengths = [keys[row] for row in rows], values[rows], lengths[rows]
+    values, lengths = values[rows], lengths[rows]
     order = libprefix.order(values, lengths)
     unit = 1 + order.tokens // MOST_UNITS
     counts = -(-lengths // unit)
@@ -116,10 +121,11 @@ def _plan(keys: list, values: numpy.ndarray, lengths: numpy.ndarray, parts: int)
         used += len(different)
     prompts = [numpy.repeat(numbers[row][columns], counts[row][columns]) for row, columns in zip(order.rows, order.columns)]
     found = libprefix.partition(prompts, parts)
-    plan = {keys[order.rows[prompt]]: (int(found.part[prompt]), place, order.columns[prompt].tolist())
-            for place, prompt in enumerate(found.order.tolist())}
-    return plan, (hit_before / max(order.tokens, 1), order.hit / max(order.tokens, 1),
-                  (found.computed - found.distinct) / max(found.distinct, 1))
+    walk = rows[order.rows[found.order]]  # the row at each place
+    part, place, columns = numpy.empty_like(found.part), numpy.empty_like(found.order), numpy.empty_like(order.columns)
+    part[walk], place[walk], columns[walk] = found.part[found.order], numpy.arange(len(walk)), order.columns[found.order]
+    return (part, place, columns), (hit_before / max(order.tokens, 1), order.hit / max(order.tokens, 1),
+                                    (found.computed - found.distinct) / max(found.distinct, 1))
 
 
 class Worker:
@@ -132,6 +138,8 @@ class Worker:
             raise ValueError(f"a table can be given to rerank, embed, classify and generate, not to {kind}")
         if template.count("{row}") != 1:
             raise ValueError(f"a template has {{row}} once: {template}")
+        if rows < 1 or batches < 1:
+            raise ValueError(f"a worker has at least one batch of one row in work; these are {batches} of {rows}")
         self.kind, self.query, self.labels, self.options = kind, query, labels, options or {}
         self.before, self.after = template.split("{row}")
         self.rows, self.batches = rows, batches

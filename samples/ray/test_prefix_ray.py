@@ -149,6 +149,22 @@ class Ray(unittest.TestCase):
         self.assertEqual(json.loads(prompts[3]), {"a": large, "l": ["x", "y"], "d": "2026-01-31 00:00:00"})
         self.assertEqual(prompts[2], "{}")
 
+    def test_rows_that_came_later_are_not_lost(self):
+        read = Path(self.folder) / "read"
+
+        def and_a_later_one(batch):
+            try:
+                read.touch(exist_ok=False)
+                return batch
+            except FileExistsError:
+                return pyarrow.concat_tables([pyarrow.table({"id": [3], "v": ["late"]}), batch])
+
+        table = ray.data.from_arrow(pyarrow.table({"id": [1, 2], "v": ["a", "b"]})).map_batches(and_a_later_one, batch_format="pyarrow")
+        rows = {row["key"]: row for row in prefix_ray.lay_out(table, "id", ["v"], 2).prompts.take_all()}
+        self.assertEqual(sorted(rows), [1, 2, 3])
+        self.assertEqual((rows[3]["prompt"], rows[3]["part"], rows[3]["place"]), ('{"v": "late"}', 0, 2))
+        self.assertEqual(sorted(rows[i]["place"] for i in (1, 2)), [0, 1])
+
     def test_what_is_no_table_is_refused(self):
         table = ray.data.from_items([{"id": 1, "v": "v"}, {"id": 2, "v": "v"}])
         none = ray.data.from_items([{"id": None, "v": "v"}, {"id": "a", "v": "v"}])
@@ -162,6 +178,9 @@ class Ray(unittest.TestCase):
             prefix_ray.Worker("sing", self.folder)
         with self.assertRaises(ValueError):
             prefix_ray.Worker("embed", self.folder, template="no row")
+        for window in ({"rows": 0}, {"batches": 0}, {"batches": -1}):
+            with self.assertRaisesRegex(ValueError, "at least one batch of one row"):
+                prefix_ray.Worker("embed", self.folder, **window)
 
     def test_the_example_of_the_readme(self):
         program = re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)[1]
@@ -186,39 +205,42 @@ class Plan(unittest.TestCase):
     LENGTHS = numpy.array([[10, 100]] * 40)
 
     def test_parts_and_places(self):
-        plan, (before, after, duplicated) = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
+        (part, place, columns), (before, after, duplicated) = prefix_ray._plan(self.VALUES, self.LENGTHS, 4)
         self.assertEqual((before, after, duplicated), (0, 36 * 100 / 4400, 0))
-        self.assertEqual(sorted(place for _, place, _ in plan.values()), list(range(40)))
-        self.assertEqual(len({plan[i][0] for i in range(4)}), 4)
+        self.assertEqual(sorted(place.tolist()), list(range(40)))
+        self.assertEqual(len(set(part[:4].tolist())), 4)
         for i in range(40):
-            self.assertEqual((plan[i][0], plan[i][2]), (plan[i % 4][0], [1, 0]))
-        ends = sorted((place, part) for part, place, _ in plan.values())
-        self.assertEqual([part for _, part in ends], sorted(part for _, part in ends))
+            self.assertEqual((part[i], columns[i].tolist()), (part[i % 4], [1, 0]))
+        ends = part[numpy.argsort(place)].tolist()
+        self.assertEqual(ends, sorted(ends))
+        backwards, _ = prefix_ray._plan(self.VALUES[::-1], self.LENGTHS, 4)
+        for one, other in zip((part, place, columns), backwards):
+            self.assertEqual(one.tolist(), other[::-1].tolist(), "a row has its place wherever the table has it")
 
     def test_the_prompt_of_a_row_is_that_of_the_table_in_any_order(self):
         # Columns that share alike, so that which one is in front of a row is a matter of who came first.
         values = numpy.array([[1, 2, 0], [1, 1, 1], [1, 1, 2], [0, 1, 1]])
         lengths = numpy.full((4, 3), 10)
         other = [2, 3, 1, 0]
-        plan, (before, after, _) = prefix_ray._plan(list(range(4)), values, lengths, 1)
-        again, (otherwise, same, _) = prefix_ray._plan(other, values[other], lengths, 3)
-        self.assertEqual({key: columns for key, (_, _, columns) in plan.items()},
-                         {key: columns for key, (_, _, columns) in again.items()})
+        (_, _, columns), (before, after, _) = prefix_ray._plan(values, lengths, 1)
+        (_, _, again), (otherwise, same, _) = prefix_ray._plan(values[other], lengths, 3)
+        self.assertEqual(columns[other].tolist(), again.tolist())
         self.assertEqual((before, otherwise, after), (30 / 120, 10 / 120, same))
 
     def test_cells_of_two_columns_are_not_equal(self):
         given = []
         with mock.patch.object(libprefix, "partition", lambda prompts, parts: given.extend(prompts) or PARTITION(prompts, parts)):
-            prefix_ray._plan(list(range(40)), numpy.array([[i // 4, i % 4] for i in range(40)]), self.LENGTHS, 4)
+            prefix_ray._plan(numpy.array([[i // 4, i % 4] for i in range(40)]), self.LENGTHS, 4)
         self.assertEqual(len({number for prompt in given for number in prompt.tolist()}), 10 + 4)
 
     def test_long_tables_are_counted_in_larger_units(self):
-        exact, _ = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
+        exact, _ = prefix_ray._plan(self.VALUES, self.LENGTHS, 4)
         given = []
         with mock.patch.object(prefix_ray, "MOST_UNITS", 400), mock.patch.object(
                 libprefix, "partition", lambda prompts, parts: given.extend(prompts) or PARTITION(prompts, parts)):
-            coarse, _ = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
-        self.assertEqual(coarse, exact)
+            coarse, _ = prefix_ray._plan(self.VALUES, self.LENGTHS, 4)
+        for one, other in zip(coarse, exact):
+            self.assertEqual(one.tolist(), other.tolist())
         self.assertEqual({len(prompt) for prompt in given}, {9 + 1})  # of 12 bytes each
 
 

@@ -364,7 +364,9 @@ TEST(Cpp, TheCacheIsControlled) {
 
   const std::array<std::string_view, 2> parts = {"salt", "1"};
   const int32_t both = engine.open_namespace(parts);
+  EXPECT_EQ(engine.open_namespace({"salt", "1"}), both) << "no string_view between two pointers";
   EXPECT_EQ(engine.open_namespace("salt"), both + 1) << "another one";
+  EXPECT_EQ(engine.open_namespace({"salt"}), both + 1) << "one part is the name";
   EXPECT_EQ(engine.find_namespace("salt"), both + 1);
   EXPECT_FALSE(engine.find_namespace("nobody"));
   EXPECT_EQ(engine.namespace_count(), 3);

@@ -22,7 +22,7 @@ public record Matrix(int rows, int columns, float[] flat) {
         if (column < 0 || column >= columns) {
             throw new IndexOutOfBoundsException("there are " + columns + " columns, and no " + column);
         }
-        return flat[row * columns + column];
+        return flat[begin(row) + column];
     }
 
     /**
@@ -32,7 +32,16 @@ public record Matrix(int rows, int columns, float[] flat) {
      * @return a copy
      */
     public float[] row(int row) {
-        return Arrays.copyOfRange(flat, row * columns, (row + 1) * columns);
+        int begin = begin(row);
+        return Arrays.copyOfRange(flat, begin, begin + columns);
+    }
+
+    /** Where a row begins. Of one behind the last, copyOfRange would make zeros. */
+    private int begin(int row) {
+        if (row < 0 || row >= rows) {
+            throw new IndexOutOfBoundsException("there are " + rows + " rows, and no " + row);
+        }
+        return row * columns;
     }
 
     @Override

@@ -5,6 +5,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import io.prefix.internal.Constants;
 import java.io.IOException;
 import java.nio.file.NoSuchFileException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
 
 /**
  * A failure that the library reported. The message is one sentence with the value and the limit that it broke. The
@@ -18,6 +21,9 @@ public class PrefixException extends RuntimeException {
 
     /** The function that failed. */
     private final String domain;
+
+    /** See {@link #partialTexts()}; an exception may be serialized, and so an ArrayList. */
+    private ArrayList<String> partialTexts = new ArrayList<>();
 
     /** A value that makes no sense, an unknown option, a number outside its limits, a prompt that is too long. */
     public static final class InvalidArgument extends PrefixException {
@@ -151,5 +157,20 @@ public class PrefixException extends RuntimeException {
      */
     public String domain() {
         return domain;
+    }
+
+    /**
+     * What there is of the texts of a call that writes, as {@link Tasks#chat} or {@link Tasks#generate}, where a deadline
+     * cut all of them off.
+     *
+     * @return one text for each item, "" for one that was not begun; none where the call writes no texts
+     */
+    public List<String> partialTexts() {
+        return Collections.unmodifiableList(partialTexts);
+    }
+
+    PrefixException withPartialTexts(List<String> texts) {
+        partialTexts = new ArrayList<>(texts);
+        return this;
     }
 }

@@ -9,8 +9,9 @@ import java.util.stream.IntStream;
 
 /**
  * Tasks in one call: text in, scores, vectors or texts out. An item that fails is one of {@link Outcome#failures}; when
- * no item succeeds, the failure of the first one is thrown. With option deadline_ms, what is done by then is kept. When
- * the thread is interrupted the work ends.
+ * no item succeeds, the failure of the first one is thrown. With option deadline_ms, what is done by then is kept, and of
+ * texts what was begun, in {@link PrefixException#partialTexts()} where none was finished. When the thread is interrupted
+ * the work ends, and its results are lost; a {@link Task} keeps them.
  */
 public final class Tasks {
     /**
@@ -90,7 +91,7 @@ public final class Tasks {
             throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "answer", options)) {
             task.addProduct(List.of(context), questions);
-            return run(task, Tasks::texts);
+            return write(task);
         }
     }
 
@@ -108,7 +109,7 @@ public final class Tasks {
             Engine engine, Tokenizer tokenizer, List<String> prompts, Options options) throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "generate", options)) {
             task.add(prompts);
-            return run(task, Tasks::texts);
+            return write(task);
         }
     }
 
@@ -143,7 +144,7 @@ public final class Tasks {
             throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "chat", options)) {
             task.addChat(messages, chat);
-            return run(task, done -> done.text(0)).results();
+            return write(task).results().get(0);
         }
     }
 
@@ -151,8 +152,17 @@ public final class Tasks {
         return IntStream.range(0, task.size()).mapToObj(task::partialText).toList();
     }
 
-    /** Runs a task and reads its results. */
+    private static Outcome<List<String>> write(Task task) throws InterruptedException {
+        return run(task, Tasks::texts, Tasks::texts);
+    }
+
     private static <T> Outcome<T> run(Task task, Function<Task, T> read) throws InterruptedException {
+        return run(task, read, done -> List.of());
+    }
+
+    /** Runs a task and reads its results, or what was begun of them where none is finished. */
+    private static <T> Outcome<T> run(Task task, Function<Task, T> read, Function<Task, List<String>> begun)
+            throws InterruptedException {
         task.run();
         SortedMap<Integer, PrefixException> failures = new TreeMap<>();
         Status[] statuses = task.statuses();
@@ -162,7 +172,7 @@ public final class Tasks {
             }
         }
         if (!failures.isEmpty() && failures.size() == statuses.length) {
-            throw failures.get(0);
+            throw failures.get(0).withPartialTexts(begun.apply(task));
         }
         return new Outcome<>(read.apply(task), Collections.unmodifiableSortedMap(failures));
     }

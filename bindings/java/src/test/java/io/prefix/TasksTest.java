@@ -399,6 +399,36 @@ class TasksTest {
         }
     }
 
+    /** As Python's error.partial and what Go's Chat gives beside its error. */
+    @Test
+    void whatADeadlineCutOffComesWithTheFailure() throws Exception {
+        String whole = Tasks.generate(engine, tokenizer, List.of("once"), writing().set("max_tokens", 200)).results().get(0);
+        int count = 400;
+        for (int deadline = 1; ; ) {
+            assertTrue(count < 10_000, "no deadline cut a text");
+            List<String> prompts = new ArrayList<>(many(count));
+            prompts.set(0, "once");
+            Options options = writing().set("max_tokens", 200).set("deadline_ms", deadline);
+            try {
+                Tasks.generate(engine, tokenizer, prompts, options);
+                count *= 2; // some were done in time
+            } catch (PrefixException.Deadline e) {
+                assertEquals(count, e.partialTexts().size());
+                assertTrue(whole.startsWith(e.partialTexts().get(0)), e.partialTexts().get(0));
+                if (!e.partialTexts().get(0).isEmpty()) {
+                    break;
+                }
+                deadline *= 2; // it was not begun
+            }
+        }
+        List<Message> tooLong = List.of(Message.user("long ".repeat(200)));
+        PrefixException e = assertThrows(PrefixException.class, () -> Tasks.chat(engine, tokenizer, tooLong, null));
+        assertEquals(List.of(""), e.partialTexts());
+        List<String> bad = List.of("\ud83d");
+        e = assertThrows(PrefixException.class, () -> Tasks.embed(engine, tokenizer, bad, null));
+        assertEquals(List.of(), e.partialTexts());
+    }
+
     @Test
     void aCutPromptIsTold() throws Exception {
         try (Task task = Task.create(engine, tokenizer, "embed", Options.of("max_prompt_tokens", 20))) {
@@ -477,6 +507,18 @@ class TasksTest {
             assertEquals(
                     "the task is closed",
                     assertThrows(IllegalStateException.class, call).getMessage());
+        }
+    }
+
+    @Test
+    void aMatrixHasNoRowBehindTheLast() {
+        Matrix matrix = new Matrix(2, 3, new float[] {1, 2, 3, 4, 5, 6});
+        assertArrayEquals(new float[] {4, 5, 6}, matrix.row(1));
+        assertEquals(6, matrix.get(1, 2));
+        for (int row : new int[] {2, 3, 1 << 30, Integer.MAX_VALUE, -1}) {
+            assertThrows(IndexOutOfBoundsException.class, () -> matrix.get(row, 0), "row " + row);
+            String told = assertThrows(IndexOutOfBoundsException.class, () -> matrix.row(row), "row " + row).getMessage();
+            assertEquals("there are 2 rows, and no " + row, told);
         }
     }
 

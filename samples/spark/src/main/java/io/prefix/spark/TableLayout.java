@@ -1,6 +1,7 @@
 package io.prefix.spark;
 
 import static org.apache.spark.sql.functions.array;
+import static org.apache.spark.sql.functions.broadcast;
 import static org.apache.spark.sql.functions.col;
 import static org.apache.spark.sql.functions.expr;
 import static org.apache.spark.sql.functions.hex;
@@ -10,15 +11,12 @@ import static org.apache.spark.sql.functions.struct;
 import static org.apache.spark.sql.functions.to_json;
 import static org.apache.spark.sql.functions.when;
 
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
 
 /**
  * A table as prompts, in partitions that engines with a cache of their own can work through: rows that begin alike are
@@ -27,6 +25,9 @@ import org.apache.spark.sql.types.StructType;
  * <p>The driver sees the key of each row, and a hash and a length of each cell, never the texts.
  */
 public final class TableLayout {
+    /** Places of so many rows go to every executor, which spares a shuffle of the texts. Of an RDD Spark knows no size. */
+    private static final int FEW_ROWS = 1 << 16;
+
     private final Dataset<Row> prompts;
     private final double sharedBefore;
     private final double shared;
@@ -64,9 +65,11 @@ public final class TableLayout {
                 array(columns.stream().map(TableLayout::field).toArray(Column[]::new)).as("cells"));
         Outline outline = outline(cells, key);
         Plan plan = Plan.of(outline.values(), outline.lengths(), parts);
-        Dataset<Row> placed = placed(cells, outline.keys(), plan);
+        DataType keyType = cells.schema().apply("key").dataType();
+        Dataset<Row> placed = Places.of(cells.sparkSession(), keyType, outline.keys(), plan);
         refuseEqual(placed, key);
-        return new TableLayout(prompts(cells, placed, parts), plan);
+        Dataset<Row> joined = outline.keys().length <= FEW_ROWS ? broadcast(placed) : placed;
+        return new TableLayout(prompts(cells, joined, parts), plan);
     }
 
     /** What the driver needs of each row, without the rows that Spark makes of it. */
@@ -92,20 +95,6 @@ public final class TableLayout {
             lengths[i] = row.<Integer>getList(2).stream().mapToInt(v -> v).toArray();
         }
         return new Outline(keys, values, lengths);
-    }
-
-    private static Dataset<Row> placed(Dataset<Row> cells, Object[] keys, Plan plan) {
-        List<Row> places = new ArrayList<>(keys.length);
-        for (int i = 0; i < keys.length; i++) {
-            places.add(RowFactory.create(keys[i], plan.part()[i], plan.place()[i], plan.columns()[i]));
-        }
-        DataType type = cells.schema().apply("key").dataType();
-        StructType schema = new StructType()
-                .add("key", type)
-                .add("part", DataTypes.IntegerType)
-                .add("place", DataTypes.LongType)
-                .add("order", DataTypes.createArrayType(DataTypes.IntegerType));
-        return cells.sparkSession().createDataFrame(places, schema);
     }
 
     /** Equal is what the join takes for it, such as bytes, -0.0 and 0.0, or letters of a collation: it would multiply rows. */

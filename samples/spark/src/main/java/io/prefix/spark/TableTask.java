@@ -138,6 +138,7 @@ public final class TableTask implements Serializable {
      * @return this
      */
     public TableTask window(int rowsPerBatch, int batchesInWork) {
+        Window.require(rowsPerBatch, batchesInWork); // to tell now, and not on every executor
         rows = rowsPerBatch;
         batches = batchesInWork;
         return this;

@@ -47,14 +47,18 @@ final class Window<I, O> implements Iterator<O>, AutoCloseable {
      * @param begin starts to work on a batch and returns at once
      */
     Window(Iterator<I> source, int batch, int batches, Function<List<I>, Work<O>> begin) {
-        if (batch < 1 || batches < 1) {
-            throw new IllegalArgumentException(
-                    "a window has at least one batch of one row; these are " + batches + " of " + batch);
-        }
+        require(batch, batches);
         this.source = source;
         this.batch = batch;
         this.batches = batches;
         this.begin = begin;
+    }
+
+    static void require(int batch, int batches) {
+        if (batch < 1 || batches < 1) {
+            throw new IllegalArgumentException(
+                    "a window has at least one batch of one row; these are " + batches + " of " + batch);
+        }
     }
 
     @Override

@@ -10,6 +10,7 @@ import io.prefix.PrefixException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -18,7 +19,11 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.apache.spark.Partition;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.api.java.function.MapFunction;
+import org.apache.spark.serializer.KryoSerializer;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
@@ -32,6 +37,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
 
 /** Tables in one process: how they are laid out, and what is made of them. */
 @Timeout(400)
@@ -116,6 +123,8 @@ class TableTest {
         assertThrows(IllegalArgumentException.class, () -> task("embed").engineOption("threads", 2));
         assertThrows(PrefixException.class, () -> task("embed").option("no_such_option", 2));
         assertThrows(PrefixException.class, () -> task("embed").engineOption("dtype", "f33"));
+        assertThrows(IllegalArgumentException.class, () -> task("embed").window(0, 3));
+        assertThrows(IllegalArgumentException.class, () -> task("embed").window(64, 0));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("no row"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("{row}{row}"));
     }
@@ -137,6 +146,41 @@ class TableTest {
         assertEquals(
                 Map.of("0", "{\"id\":0}", "1", "{\"id\":1}"),
                 prompts.stream().collect(Collectors.toMap(row -> new String((byte[]) row.get(0)), row -> row.getString(1))));
+    }
+
+    /** Spark warns of tasks above 1,000 KiB, and fails jobs that have one above spark.rpc.message.maxSize. */
+    @Test
+    void noTaskHasMoreThanSomePlaces() {
+        int count = 50_000;
+        int[][] columns = IntStream.range(0, count)
+                .mapToObj(i -> i % 2 == 0 ? new int[] {0, 1, 2, 3} : new int[] {3, 1, 2, 0})
+                .toArray(int[][]::new);
+        int[] parts = IntStream.range(0, count).map(i -> i % 7).toArray();
+        long[] places = IntStream.range(0, count).mapToLong(i -> count - i).toArray();
+        Object[] keys = IntStream.range(0, count).mapToObj(i -> "a key of some length " + i).toArray();
+        Plan plan = new Plan(columns, parts, places, 0, 0, 0, 0, 0);
+        Dataset<Row> placed = Places.of(spark, DataTypes.StringType, keys, plan);
+        var serializer = SparkEnv.get().closureSerializer().newInstance();
+        for (Partition partition : placed.rdd().partitions()) {
+            int bytes = serializer.serialize(partition, ClassTag$.MODULE$.apply(Partition.class)).remaining();
+            assertTrue(bytes < 1000 << 10, bytes + " bytes in a task");
+        }
+        List<Row> rows = placed.collectAsList();
+        assertEquals(count, rows.size());
+        for (int i = 0; i < count; i++) {
+            List<Integer> order = Arrays.stream(columns[i]).boxed().toList();
+            assertEquals(List.of(keys[i], parts[i], places[i], order), List.of(
+                    rows.get(i).get(0), rows.get(i).get(1), rows.get(i).get(2), rows.get(i).getList(3)));
+        }
+        // spark.serializer, which writes what a task carries, is often this one.
+        var kryo = new KryoSerializer(spark.sparkContext().getConf()).newInstance();
+        ClassTag<Places> type = ClassTag$.MODULE$.apply(Places.class);
+        List<Object> read = new ArrayList<>();
+        for (Places some : Places.split(keys, plan)) {
+            Places copy = kryo.deserialize(kryo.serialize(some, type), type);
+            copy.rows().forEachRemaining(row -> read.add(row.get(0)));
+        }
+        assertEquals(List.of(keys), read);
     }
 
     @Test
