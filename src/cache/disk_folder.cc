@@ -134,15 +134,12 @@ Descriptor DiskFolder::open_root() {
 
 Descriptor DiskFolder::unusable(const std::string& why) {
   problem_ = why;
-  complain(cat(why, "; every page is a miss"));
   return Descriptor();
 }
 
 Descriptor DiskFolder::unusable(DiskCall call) {
-  problem_ = cat("cannot ", name_of(call), ": ", error_text(errno));
   errors_.fetch_add(1, std::memory_order_relaxed);
-  complain(cat(problem_, "; every page is a miss"));
-  return Descriptor();
+  return unusable(cat("cannot ", name_of(call), ": ", error_text(errno)));
 }
 
 bool DiskFolder::make_folder(const char* name) {

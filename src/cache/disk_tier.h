@@ -51,7 +51,7 @@ struct DiskTierOptions {
 class DiskTier final : public Tier {
  public:
   // Lists the folder before it returns: some 5 microseconds for each page when the system has the
-  // folder in memory. A folder that cannot be used is logged, and every page is a miss; throws only
+  // folder in memory. Of a folder that cannot be used (problem()) every page is a miss; throws only
   // when there is no memory.
   explicit DiskTier(DiskTierOptions options);
 

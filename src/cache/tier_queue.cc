@@ -89,12 +89,15 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
 }
 
 size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
+  // A use holds no page: it has room of its own, however many pages wait to be written.
+  const bool use = call->kind == TierCall::Kind::kUse;
+  size_t& waiting = use ? queue.used : queue.pages;
   size_t pages = 0;
   uint64_t bytes = 0;
-  for (; pages < call->keys.size() && queue.pages + pages < options_.pages; ++pages) {
+  for (; pages < call->keys.size() && waiting + pages < options_.pages; ++pages) {
     const uint64_t more = page_bytes(*call, pages);
-    const bool first = queue.pages + pages == 0;
-    if (!first && queue.bytes + bytes + more > options_.bytes) break;
+    const bool first = waiting + pages == 0;
+    if (!use && !first && queue.bytes + bytes + more > options_.bytes) break;
     bytes += more;
   }
   if (pages == 0) return 0;
@@ -103,7 +106,7 @@ size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
   } catch (...) {
     return 0;
   }
-  queue.pages += pages;
+  waiting += pages;
   queue.bytes += bytes;
   return pages;
 }
@@ -123,7 +126,7 @@ bool TierQueue::take(Queue& queue, Waiting* piece) {
   const size_t run = kind == TierCall::Kind::kUse ? front.end : options_.run;
   const size_t end = std::min(front.end, front.next + run);
   *piece = {front.call, front.next, end};
-  queue.pages -= end - front.next;
+  (kind == TierCall::Kind::kUse ? queue.used : queue.pages) -= end - front.next;
   for (size_t i = front.next; i < end; ++i) queue.bytes -= page_bytes(*front.call, i);
   front.next = end;
   if (front.next == front.end) queue.calls.pop_front();

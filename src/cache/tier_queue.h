@@ -28,7 +28,7 @@ namespace prefix {
 
 struct TierQueueOptions {
   int threads = 2;
-  size_t pages = 4096;            // waiting in each queue, at most
+  size_t pages = 4096;            // waiting in each queue, at most; as many to be used besides
   uint64_t bytes = 256ull << 20;  // of the pages of each queue; one page of any size fits
   size_t run = 1;                 // pages that a thread takes at once; more where a call is a trip
   std::function<void()> on_done;  // after a ticket is done, on a thread of the tier or the caller's
@@ -86,7 +86,8 @@ class TierQueue {
   };
   struct Queue {
     std::deque<Waiting> calls;
-    size_t pages = 0;
+    size_t pages = 0;  // of calls that hold pages
+    size_t used = 0;   // pages of uses
     uint64_t bytes = 0;
   };
 

@@ -3,6 +3,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/log.h"
 #include "base/quote.h"
 #include "cache/disk_tier.h"
 #include "cache/kv_memory.h"
@@ -201,6 +202,7 @@ int64_t Engine::cache_trim(int64_t target_bytes) {
 std::string Engine::tree_json() {
   std::lock_guard lock(mutex_);
   require_open();
+  scheduler_->expire_cache();
   return prefix::tree_json(*tree_, namespaces_);
 }
 
@@ -216,6 +218,7 @@ CacheEvent Engine::read_event(int64_t from) {
   std::lock_guard lock(mutex_);
   require_open();
   require_events();
+  scheduler_->expire_cache();
   const CacheEvent* event = events_->read(from);
   if (!event) fail(Code::kNoEvent, "there is no event from ", from, " on");
   return *event;
@@ -225,6 +228,7 @@ EventDump Engine::dump_events() {
   std::lock_guard lock(mutex_);
   require_open();
   require_events();
+  scheduler_->expire_cache();
   EventDump dump;
   std::vector<NodeId> roots = scheduler_->roots().all();
   std::erase_if(roots, [&](NodeId root) { return !is_open(root); });
@@ -377,9 +381,11 @@ void Engine::open_tiers(const LoadProgress& progress) {
     disk.cap_bytes = static_cast<uint64_t>(options_.get_int("cache_disk_bytes"));
     disk.queue.on_done = on_done;
     auto tier = std::make_unique<DiskTier>(std::move(disk));
-    if (!tier->problem().empty())
+    if (!tier->problem().empty()) {
       warnings_.push_back(cat("option cache_disk has no effect: the folder ", quote_path(folder),
                               ": ", tier->problem()));
+      log_message(LogLevel::kWarning, warnings_.back());
+    }
     tiers.push_back({"disk", std::move(tier)});
   }
   if (const std::string url = options_.get("cache_store"); !url.empty()) {

@@ -23,7 +23,9 @@ std::string last_part(const std::string& path) {
 
 EngineStats Engine::stats() {
   std::lock_guard lock(mutex_);
-  return scheduler_ ? stats_now() : last_.stats;
+  if (!scheduler_) return last_.stats;
+  scheduler_->expire_cache();  // no step does while nothing runs
+  return stats_now();
 }
 
 // Before everything goes: what was counted stays, and of what is held now nothing does.

@@ -143,14 +143,14 @@ void Job::post(size_t i, Event::Kind kind, int32_t token, float logprob) noexcep
   {
     std::lock_guard lock(mutex_);
     try {
-      if (events_.size() < kMaxEvents) {
+      if (kind != Event::kToken || events_.size() < kMaxEvents) {
         tell_lost();
         events_.push_back(kept);
       } else {
         ++lost_;
       }
     } catch (const std::bad_alloc&) {
-      ++lost_;
+      lost_ += kind == Event::kToken;
     }
     tell_reader();
   }

@@ -27,7 +27,7 @@ struct Event {
   enum Kind : int32_t {
     kStarted = 0,
     kToken = 1,
-    kLost = 2,  // `count` events that were not read in time
+    kLost = 2,  // `count` kToken that were not read in time
     kFinished = 3,
     kError = 4
   };
@@ -87,8 +87,8 @@ class Job {
   // Each call of cancel() adds one to it, those before one in all.
   void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
-  // Events before the last one of a request. Where too many are not read, or there is no memory, it
-  // is counted instead, and the next one comes after a kLost.
+  // Events before the last one of a request. Where too many are not read, or there is no memory, a
+  // kToken is counted instead, and the next event comes after a kLost.
   void post(size_t i, Event::Kind kind, int32_t token = -1, float logprob = 0) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: after it
   // the result can be read, and the job does not end before its last event. Without memory for the

@@ -161,13 +161,14 @@ class GgufConfigReader {
   }
 
   // Of each block.
-  std::vector<int64_t> list(const char* name, int64_t most) const {
-    return m_.integers(key(name), static_cast<size_t>(c_.layers + c_.draft_layers), 0, most);
+  std::vector<int64_t> list(const char* name, int64_t most, int64_t least = 0) const {
+    return m_.integers(key(name), static_cast<size_t>(c_.layers + c_.draft_layers), least, most);
   }
-  // Of a list with 0 for layers that have no such thing; the others must agree. `absent`: of none.
-  int32_t listed(const char* name, int64_t most, int32_t absent) const {
+  // Of a list with 0, if that is the least, for layers that have no such thing; the others must agree.
+  // `absent`: of none.
+  int32_t listed(const char* name, int64_t most, int32_t absent, int64_t least = 0) const {
     int64_t found = 0;
-    for (const int64_t each : list(name, most)) {
+    for (const int64_t each : list(name, most, least)) {
       if (each == 0) continue;
       if (found != 0 && each != found)
         fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)), " holds ", found, " and ",
@@ -175,6 +176,11 @@ class GgufConfigReader {
       found = each;
     }
     return static_cast<int32_t>(found == 0 ? absent : found);
+  }
+
+  // One number for all layers, which some writers repeat for each.
+  int32_t repeated(const char* name, int64_t most) const {
+    return m_.is_list(key(name)) ? listed(name, most, 0, 1) : count(name, most);
   }
 
   // A list of the layers; or no key-value heads where a layer is not of attention, and in models of
@@ -237,8 +243,8 @@ class GgufConfigReader {
     e.per_token = static_cast<int32_t>(m_.integer(key("expert_used_count"), 1, e.count));
     constexpr const char* kOwn = "expert_feed_forward_length";
     const bool own = !e.shared && traits.experts.intermediate.name != nullptr;
-    e.intermediate =
-        count(own || m_.has(key(kOwn)) ? kOwn : "feed_forward_length", ConfigLimits::kIntermediate);
+    e.intermediate = repeated(own || m_.has(key(kOwn)) ? kOwn : "feed_forward_length",
+                              ConfigLimits::kIntermediate);
     e.normalized = m_.boolean(key("expert_weights_norm"), true);
     e.biased = traits.experts.biased;
     for (int32_t i = 0; i < c_.layers; ++i)
@@ -267,12 +273,12 @@ class GgufConfigReader {
       c_.draft_layers =
           static_cast<int32_t>(m_.integer(key("nextn_predict_layers"), 0, c_.layers - 1, 0));
     c_.layers -= c_.draft_layers;
-    c_.heads = count("attention.head_count", ConfigLimits::kHeads);
-    c_.kv_heads =
-        architecture.recurrent != Mixer::kNone && m_.is_list(key("attention.head_count_kv"))
-            ? listed("attention.head_count_kv", ConfigLimits::kHeads, c_.heads)
-            : static_cast<int32_t>(
-                  m_.integer(key("attention.head_count_kv"), 1, ConfigLimits::kHeads, c_.heads));
+    c_.heads = repeated("attention.head_count", ConfigLimits::kHeads);
+    c_.kv_heads = m_.is_list(key("attention.head_count_kv"))
+                      ? listed("attention.head_count_kv", ConfigLimits::kHeads, c_.heads,
+                               architecture.recurrent != Mixer::kNone ? 0 : 1)
+                      : static_cast<int32_t>(m_.integer(key("attention.head_count_kv"), 1,
+                                                        ConfigLimits::kHeads, c_.heads));
     if (!m_.has(key("attention.key_length")) && c_.hidden % c_.heads != 0)
       fail(Code::kFormat, "embedding_length (", c_.hidden, ") is not a multiple of head_count (",
            c_.heads, "), and attention.key_length is missing");
@@ -289,8 +295,8 @@ class GgufConfigReader {
     c_.intermediate =
         architecture.single_blocks
             ? listed("feed_forward_length", ConfigLimits::kIntermediate, 1)
-            : count(shared ? "expert_shared_feed_forward_length" : "feed_forward_length",
-                    ConfigLimits::kIntermediate);
+            : repeated(shared ? "expert_shared_feed_forward_length" : "feed_forward_length",
+                       ConfigLimits::kIntermediate);
     c_.max_positions = count("context_length", ConfigLimits::kPositions);
   }
 
@@ -328,8 +334,9 @@ class GgufConfigReader {
     const auto absent = static_cast<int64_t>(c_.head_dim * traits.partial_rotary_factor);
     const int64_t rotary = m_.integer(key("rope.dimension_count"), 2, c_.head_dim, absent);
     c_.rope.partial_rotary_factor = static_cast<double>(rotary) / c_.head_dim;
+    // Linearly, where the type is not said; as in llama.cpp, no factor and 0 are none.
     const double factor = m_.number(key("rope.scaling.factor"), 0);
-    const bool scales = factor != 0 && factor != 1;  // linearly, where the type is not said
+    const bool scales = factor != 0 && factor != 1;
     const std::string scaling = m_.text(key("rope.scaling.type"), scales ? "linear" : "none");
     const bool is_long = tensors_.find("rope_factors_long.weight") || scaling == "longrope";
     if (!is_long && (scaling == "linear" || scaling == "none")) {
@@ -340,16 +347,16 @@ class GgufConfigReader {
     }
     if (is_long) {
       longrope(static_cast<int32_t>(rotary / 2));
-    } else if (scaling == "linear") {
+    } else if (scaling == "linear" && scales) {
       c_.rope.type = RopeType::kLinear;
-      c_.rope.factor = m_.number(key("rope.scaling.factor"));
-      if (!(c_.rope.factor > 0 && c_.rope.factor <= 1e9))
-        fail(Code::kFormat, "GGUF key ", quote(key("rope.scaling.factor")), " is ", c_.rope.factor,
+      c_.rope.factor = factor;
+      if (!(factor > 0 && factor <= 1e9))
+        fail(Code::kFormat, "GGUF key ", quote(key("rope.scaling.factor")), " is ", factor,
              ", outside (0, 1e9]");
     } else if (scaling == "yarn") {
       yarn();
       c_.rope.truncate = !traits.yarn;
-    } else if (scaling != "none") {
+    } else if (scaling != "none" && scaling != "linear") {
       fail(Code::kUnsupportedModel, "GGUF rope scaling ", quote(scaling),
            " is not supported (supported: none, linear, yarn, longrope)");
     }
@@ -413,6 +420,10 @@ class GgufConfigReader {
   void longrope(int32_t frequencies) {
     RopeConfig& rope = c_.rope;
     rope.type = RopeType::kLongrope;
+    // llama.cpp has no place for both, and refuses such a file.
+    if (tensors_.find("rope_freqs.weight"))
+      fail(Code::kUnsupportedModel, "tensor \"rope_freqs.weight\" stands beside the factors of ",
+           "longrope; a model has either");
     const auto factors = [&](const char* name) {
       const std::vector<float> values = vector_tensor(tensors_, name, frequencies);
       if (values.empty()) fail(Code::kFormat, "tensor \"", name, "\" of longrope is missing");

@@ -256,8 +256,14 @@ bool has_ropes_by_type(const Json& json) {
   return json_has(rope, "full_attention") || json_has(rope, "sliding_attention");
 }
 
+// As transformers knows it, which has two names for one of them.
+std::string activation_name(const Json& json, const char* key, const char* absent) {
+  const std::string name = json_string(json, key, absent);
+  return name == "swish" ? "silu" : name;
+}
+
 void check_activation(const Json& json, const char* key, const char* supported) {
-  const std::string activation = json_string(json, key, supported);
+  const std::string activation = activation_name(json, key, supported);
   if (activation != supported)
     fail(Code::kUnsupportedModel, "activation ", quote(activation),
          " is not supported (supported: \"", supported, "\")");
@@ -281,7 +287,7 @@ ops::ActivationFn read_activation(const Json& json, const Architecture& architec
     return traits.activation;
   }
   if (!json_has(json, key)) return traits.activation;
-  const std::string name = json_string(json, key, "");
+  const std::string name = activation_name(json, key, "");
   if (name == "silu") return ops::ActivationFn::kSilu;
   // Recurrent layers have it as well, where it is silu.
   const bool gelu = architecture.recurrent == Mixer::kNone;

@@ -378,11 +378,17 @@ class Loader {
   // The name in this file, of this layer.
   std::string name(std::string_view pattern) const { return file_names_(pattern, layer_); }
 
+  // A GGUF file is a whole model; of the others the names of tensors tell the file.
+  std::string file() const {
+    const std::vector<Tensor>& all = files_.tensors->tensors();
+    return config_.from_gguf && !all.empty() ? all.front().file->name() + ": " : "";
+  }
+
   const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {
     const Tensor* t = files_.tensors->find(name);
-    if (!t) fail(Code::kFormat, "tensor ", quote(name), " is missing");
+    if (!t) fail(Code::kFormat, file(), "tensor ", quote(name), " is missing");
     if (t->shape != shape)
-      fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
+      fail(Code::kFormat, file(), "tensor ", quote(name), " has shape ", shape_text(t->shape),
            "; the configuration asks for ", shape_text(shape));
     require_numbers(*t);
     used_.insert(name);
@@ -413,7 +419,7 @@ class Loader {
   // groups].
   std::vector<float> flat_values(const std::string& name, int64_t n, int64_t k = 1) {
     const Tensor* t = files_.tensors->find(name);
-    if (!t) fail(Code::kFormat, "tensor ", quote(name), " is missing");
+    if (!t) fail(Code::kFormat, file(), "tensor ", quote(name), " is missing");
     std::vector<int64_t> shape;
     for (const int64_t size : t->shape)
       if (size != 1) shape.push_back(size);
@@ -421,7 +427,7 @@ class Loader {
     if (k == 1) known.push_back({config_.recurrent.groups, n / config_.recurrent.groups});
     for (std::vector<int64_t>& one : known) std::erase(one, 1);
     if (std::ranges::find(known, shape) == known.end())
-      fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
+      fail(Code::kFormat, file(), "tensor ", quote(name), " has shape ", shape_text(t->shape),
            "; the configuration asks for ",
            shape_text(k == 1 ? std::vector{n} : std::vector{n, k}));
     require_numbers(*t);
@@ -487,7 +493,7 @@ class Loader {
                            name.starts_with("rope_factors_");
       if (!derived && !tensor.may_be_left && !used_.count(name) &&
           !is_left_out(name, config_, architecture_))
-        fail(Code::kFormat, "tensor ", quote(name), " is not part of architecture ",
+        fail(Code::kFormat, file(), "tensor ", quote(name), " is not part of architecture ",
              quote(config_.architecture), " with this configuration");
     }
   }

@@ -1,5 +1,6 @@
 #include "tree/table_clusters.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -28,6 +29,7 @@ TableClusters::TableClusters(const NumberedTable& table, std::span<const uint32_
   pairs_.reserve(n);
   masks_.assign(nodes_.size() * words_, 0);
   set_masks_.resize(kSets * words_);
+  all_mask_.resize(words_);
   common_.fill(0);
   best_.fill(0);
   for (uint32_t i = 0; i < n; ++i) {
@@ -111,6 +113,7 @@ int64_t TableClusters::improve(uint32_t node, Open open) {
   const Piece p = piece(node, open);
   if (p.count < 3) return 0;
   const uint32_t all = (1U << p.count) - 1;
+  common_of_all(p);
   for (uint32_t set = 1; set <= all; ++set) {  // each behind its subsets
     common_of_set(p, set);
     if (set != lowest(set)) best_halves(set);
@@ -143,6 +146,17 @@ TableClusters::Piece TableClusters::piece(uint32_t node, Open open) {
   return p;
 }
 
+// Deep in a table rows are alike in almost all columns: these are added up once for all sets.
+void TableClusters::common_of_all(const Piece& p) {
+  const uint32_t row = nodes_[p.clusters[0]].row;
+  std::copy_n(mask(p.clusters[0]), words_, all_mask_.begin());
+  for (size_t i = 1; i < p.count; ++i) {
+    alike(row, nodes_[p.clusters[i]].row, set_mask(0));
+    for (size_t w = 0; w < words_; ++w) all_mask_[w] &= set_mask(0)[w] & mask(p.clusters[i])[w];
+  }
+  all_common_ = length(all_mask_.data(), row);
+}
+
 // A set of two by comparison, a larger one as its first two and all but the first.
 void TableClusters::common_of_set(const Piece& p, uint32_t set) {
   const uint32_t first = lowest(set), rest = set ^ first, second = lowest(rest);
@@ -150,14 +164,14 @@ void TableClusters::common_of_set(const Piece& p, uint32_t set) {
   uint64_t* const to = set_mask(set);
   common_[set] = best_[set] = 0;
   if (rest == 0) {
-    for (size_t w = 0; w < words_; ++w) to[w] = mask(cluster)[w];
+    for (size_t w = 0; w < words_; ++w) to[w] = mask(cluster)[w] & ~all_mask_[w];
     return;
   }
   if (rest == second) alike(nodes_[cluster].row, nodes_[p.clusters[index_of(second)]].row, to);
   const uint64_t* const with = rest == second ? set_mask(first) : set_mask(first | second);
   for (size_t w = 0; w < words_; ++w)
     to[w] = (rest == second ? to[w] : ~uint64_t{0}) & with[w] & set_mask(rest)[w];
-  common_[set] = length(to, nodes_[cluster].row);
+  common_[set] = all_common_ + length(to, nodes_[cluster].row);
 }
 
 void TableClusters::best_halves(uint32_t set) {
@@ -179,7 +193,7 @@ uint32_t TableClusters::rebuild(const Piece& p, uint32_t set, size_t& used) {
   const uint32_t node = p.pairs[used++];
   const uint32_t left = rebuild(p, half_[set], used);
   const uint32_t right = rebuild(p, set ^ half_[set], used);
-  for (size_t w = 0; w < words_; ++w) mask(node)[w] = set_mask(set)[w];
+  for (size_t w = 0; w < words_; ++w) mask(node)[w] = set_mask(set)[w] | all_mask_[w];
   nodes_[node] = {left, right, nodes_[left].row, common_[set]};
   return node;
 }

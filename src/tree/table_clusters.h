@@ -60,6 +60,7 @@ class TableClusters {
   void join(uint32_t node, uint32_t left, uint32_t right);
   int64_t improve(uint32_t node, Open open);
   Piece piece(uint32_t node, Open open);
+  void common_of_all(const Piece& piece);
   void common_of_set(const Piece& piece, uint32_t set);
   void best_halves(uint32_t set);
   uint32_t rebuild(const Piece& piece, uint32_t set, size_t& used);
@@ -72,8 +73,9 @@ class TableClusters {
   std::vector<uint32_t> pairs_;  // each behind those below it
   uint32_t root_ = 0;
   uint64_t seed_ = 1;
-  // Of the sets of clusters of one piece.
-  std::vector<uint64_t> set_masks_;
+  // Of the sets of clusters of one piece: masks without the columns that all of them have in common.
+  std::vector<uint64_t> set_masks_, all_mask_;
+  int64_t all_common_ = 0;  // tokens of these columns
   std::array<int64_t, kSets> common_, best_;
   std::array<uint32_t, kSets> half_;
 };

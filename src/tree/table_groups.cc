@@ -13,7 +13,8 @@ using Columns = std::vector<int32_t>;
 
 class Grouping {
  public:
-  Grouping(const NumberedTable& table, GroupScore score) : t_(table), score_(score) {
+  Grouping(const NumberedTable& table, GroupScore score, size_t looks)
+      : t_(table), score_(score), looks_left_(looks) {
     rows_.reserve(t_.rows);
     columns_.reserve(t_.cells.size());
     counts_.resize(static_cast<size_t>(t_.columns));
@@ -92,7 +93,11 @@ class Grouping {
   Level level_of(Rows rows, Columns columns, size_t depth) {
     take_common(rows, columns);
     std::vector<Child> groups;
-    if (rows.size() > 2 && !columns.empty()) groups = split(rows, columns);
+    const size_t looks = rows.size() * columns.size();
+    if (rows.size() > 2 && !columns.empty() && looks <= looks_left_) {
+      looks_left_ -= looks;
+      groups = split(rows, columns);
+    }
     return {std::move(rows), std::move(columns), depth, std::move(groups)};
   }
 
@@ -206,6 +211,7 @@ class Grouping {
 
   const NumberedTable& t_;
   const GroupScore score_;
+  size_t looks_left_;
   Rows rows_;
   Columns columns_, path_;
   std::vector<std::vector<uint32_t>> counts_;  // [column][value]: rows not taken; 0 between splits
@@ -216,8 +222,8 @@ class Grouping {
 
 }  // namespace
 
-RowOrder order_by_groups(const NumberedTable& table, GroupScore score) {
-  Grouping grouping(table, score);
+RowOrder order_by_groups(const NumberedTable& table, GroupScore score, size_t looks) {
+  Grouping grouping(table, score, looks);
   grouping.run();
   return grouping.result();
 }

@@ -11,9 +11,10 @@
 //
 // What all rows of a group have in common goes to the front at once, and counts for a group where its
 // column determines another one in the whole table. The counts of all groups are kept up to date as
-// rows are taken, so the recursion needs no bound: a level costs its rows times its columns.
+// rows are taken, so a level costs its rows times its columns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -31,6 +32,7 @@ enum class GroupScore {
   kPerRow,    // what a row of it saves: length * (rows - 1) / rows
   kLogarithm  // length * log2(rows): more for many rows; seldom better, where many columns are alike
 };
-RowOrder order_by_groups(const NumberedTable& table, GroupScore score);
+// looks: cells that the levels may look at in all. Rows for which none are left stay as they are given.
+RowOrder order_by_groups(const NumberedTable& table, GroupScore score, size_t looks);
 
 }  // namespace prefix

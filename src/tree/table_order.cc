@@ -16,6 +16,11 @@ namespace {
 
 // Cells up to which both scores of groups are tried; beyond, an order takes seconds.
 constexpr size_t kCellsTwice = size_t{1} << 22;
+// What the levels of groups may look at, as the paper bounds their depth: all levels of up to 63
+// columns, each of which has a column less than the one above. Groups of a wider table may lie in each
+// other as deep as it has columns.
+constexpr size_t kLooksPerCell = 32;
+constexpr size_t kLeastLooks = size_t{1} << 27;  // of a small table: a second or two
 // Pieces that are rearranged, of a microsecond or two each for every 64 columns, and how often over all
 // of a table.
 constexpr size_t kPieces = size_t{1} << 18;
@@ -106,7 +111,8 @@ TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t>
   out.hit_before = out.hit = sum(best_hits);
   for (const GroupScore score : {GroupScore::kPerRow, GroupScore::kLogarithm}) {
     if (score != GroupScore::kPerRow && t.cells.size() > kCellsTwice) break;
-    RowOrder order = order_by_groups(t, score);
+    RowOrder order =
+        order_by_groups(t, score, std::max(kLeastLooks, kLooksPerCell * t.cells.size()));
     std::vector<int64_t> hits = hits_of(t, order);
     improve(t, order, hits);
     const int64_t hit = sum(hits);

@@ -265,6 +265,28 @@ TEST(TierQueue, AUseIsBehindThePutsBeforeItAndBeforeThoseBehindIt) {
   EXPECT_EQ(uses, kRounds);
 }
 
+// It holds none of them.
+TEST(TierQueue, AUseHasRoomBesideThePagesThatWait) {
+  Gate gate;
+  std::atomic<size_t> used{0};
+  TierQueue queue(options(1, 2), [&](TierCall& call, size_t, size_t count) {
+    gate.pass();
+    if (call.kind == Kind::kUse) used += count;
+  });
+  const TicketPtr blocker = queue.start(Kind::kPut, keys(1), {}, blobs(1));
+  gate.wait_for_arrivals(1);
+  const TicketPtr put = queue.start(Kind::kPut, keys(2), {}, blobs(2));
+  const TicketPtr use = queue.start(Kind::kUse, keys(2), {}, {});
+  const TicketPtr beyond = queue.start(Kind::kUse, keys(1), {}, {});
+  EXPECT_FALSE(use->done());
+  EXPECT_TRUE(beyond->done()) << "as many as there may be pages";
+  EXPECT_TRUE(queue.start(Kind::kPut, keys(1), {}, blobs(1))->done());
+  gate.open();
+  finish(put);
+  finish(use);
+  EXPECT_EQ(used, 2u);
+}
+
 TEST(TierQueue, CancelSkipsWhatHasNotBegun) {
   Gate gate;
   std::atomic<int> worked{0};

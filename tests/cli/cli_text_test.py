@@ -81,6 +81,11 @@ class WithText(unittest.TestCase):
         self.assertLess(int8["kld_mean"], 0.05)
         self.assertLess(int8["kld_mean"], int8["kld_max"])
 
+    def test_kld_tells_what_has_no_effect(self):
+        for side in ("--base", "--test"):
+            said = self.kld(side, "cache_disk_bytes=1M").stderr
+            self.assertEqual(said.count("prefix kld: warning: option cache_disk_bytes has no effect"), 1, said)
+
     def test_kld_against_the_definition(self):
         # The base's and the other's probabilities of all ids after "w5 w6", from two runs.
         request = [{"tokens": [5, 6], "task": "logits", "ids": list(range(131))}]

@@ -208,6 +208,7 @@ class Usage(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for needle in ("warning", "cache_disk", "/dev/null/folder", "Not a directory"):
             self.assertIn(needle, done.stderr)
+        self.assertEqual(done.stderr.count("warning"), 1, done.stderr)
 
     def test_a_seed_of_its_own_is_told(self):
         request = {"tokens": [1, 5], "max_tokens": 2, "temperature": 1}

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "engine/engine.h"
 #include "support/expect_error.h"
@@ -320,6 +322,28 @@ TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsGone) {
   EXPECT_EQ(engine->cache_usage(0).tokens, 64);
   brief.cache_ttl_ms = -1;
   run(brief, Code::kOutOfRange);
+}
+
+// No step lets go of it while nothing runs: whoever asks first does.
+TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsInNoReport) {
+  int64_t next = 0;  // event
+  const std::pair<const char*, std::function<bool()>> reports[] = {
+      {"stats", [&] { return engine->stats().tree_tokens == 0; }},
+      {"tree_json", [&] { return engine->tree_json().starts_with("{\"tokens\":0,"); }},
+      {"dump_events", [&] { return engine->dump_events().blocks.empty(); }},
+      {"read_event", [&] { return engine->read_event(next).kind != CacheEvent::kStored; }},
+  };
+  for (const auto& [name, is_told] : reports) {
+    engine = make_engine(tiny_checkpoint(), {{"cache_events", "100"}}, clock.now());
+    RequestSpec brief = request(text(1));
+    brief.cache_ttl_ms = 5000;
+    run(brief);
+    clock.advance(4999ms);
+    EXPECT_EQ(engine->stats().tree_tokens, 64);
+    next = engine->dump_events().next;
+    clock.advance(1ms);
+    EXPECT_TRUE(is_told()) << name;
+  }
 }
 
 // Of a text with a limit only what a request without one reads loses it.

@@ -59,6 +59,19 @@ TEST(Job, TellsAllOfItsEvents) {
   EXPECT_EQ(finished->status, Code::kOk);
 }
 
+// What is lost are tokens: there is one start for each request, as there is one end.
+TEST(Job, LosesNoStart) {
+  constexpr int64_t kMost = 1 << 20;
+  Job job(std::vector<RequestSpec>(2));
+  for (int64_t i = 0; i < kMost + 2; ++i) job.post(0, Event::kToken);
+  job.post(1, Event::kStarted);
+  for (int64_t i = 0; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
+  EXPECT_EQ(job.next_event(0)->count, 2);
+  const auto started = job.next_event(0);
+  EXPECT_EQ(started->kind, Event::kStarted);
+  EXPECT_EQ(started->request, 1);
+}
+
 // As soon as there is room, before the next event.
 TEST(Job, TellsWhereEventsWereLost) {
   constexpr int64_t kMost = 1 << 20;

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "base/json.h"
+#include "base/log.h"
 #include "tier_support.h"
 
 namespace prefix {
@@ -327,7 +329,14 @@ TEST_F(Tiers, WithoutAFolderToWriteToTheEngineComputes) {
   const std::string file = temporary.write("file", "not a folder");
   const KnownRequests known(random, 20);
   for (const std::string& bad : {file, file + "/pages", temporary / "missing/above"}) {
+    LogLevel level;
+    std::string logged;
+    while (next_log(SIZE_MAX, &level, &logged)) {
+    }
     const auto engine = open_over(bad);
+    // In the same words, so that a reader of both tells it once.
+    ASSERT_TRUE(next_log(SIZE_MAX, &level, &logged));
+    EXPECT_EQ(nlohmann::json::parse(engine->info_json()).at("warnings"), nlohmann::json({logged}));
     const auto job = run_all(*engine, known.requests);
     for (size_t i = 0; i < known.requests.size(); ++i) known.check(job->result(i), i);
   }

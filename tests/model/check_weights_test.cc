@@ -17,6 +17,7 @@
 #include "random_checkpoint.h"
 #include "support/build_folder.h"
 #include "support/cases.h"
+#include "support/expect_error.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -84,6 +85,18 @@ TEST_F(CheckWeights, AgreesWithTheLoadOfSafetensors) {
   const std::string file = folder_ / "model.safetensors";
   const std::string bytes = read(file);
   compare(folder_.path(), file, 8, bytes.find("}}") + 2);
+}
+
+TEST_F(CheckWeights, NamesTheGgufFile) {
+  const std::string whole = testing_support::build_folder() + "/golden-models/llama-gguf-q8_0.gguf";
+  if (!std::filesystem::exists(whole))
+    GTEST_SKIP() << whole << " is missing; tools/golden writes it";
+  std::string bytes = read(whole);
+  bytes.replace(bytes.find("blk.1.attn_q.weight"), 19, "blk.1.attn_Q.weight");
+  const std::string file = folder_ / "model.gguf";
+  std::ofstream(file, std::ios::binary) << bytes;
+  testing_support::expect_error(Code::kFormat, {file, "blk.1.attn_q.weight", "missing"},
+                                [&] { Model(open_model(file), *device_, 64, nullptr); });
 }
 
 TEST_F(CheckWeights, AgreesWithTheLoadOfGguf) {

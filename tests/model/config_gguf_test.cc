@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -95,10 +97,9 @@ TEST(ConfigGguf, LimitsEverySize) {
   }
   expect_bad(plain_gguf("llama", "block_count").number("llama.block_count", 2),
              {"block_count", "integer"});
-  expect_bad(
-      plain_gguf("llama", "attention.head_count_kv")
-          .list("llama.attention.head_count_kv", GgufType::kU32, 2, std::vector<std::byte>(8)),
-      {"head_count_kv", "a list of 2 values"});
+  expect_bad(plain_gguf("llama", "embedding_length")
+                 .list("llama.embedding_length", GgufType::kU32, 2, std::vector<std::byte>(8)),
+             {"embedding_length", "a list of 2 values"});
   expect_bad(plain_gguf("llama", "attention.head_count").integer("llama.attention.head_count", 5),
              {"embedding_length (64)", "(5)"});
 }
@@ -158,8 +159,13 @@ TEST(ConfigGguf, ReadsRope) {
                      {"\"dynamic\"", "none, linear, yarn"});
   expect_bad(plain_gguf()
                  .string("llama.rope.scaling.type", "linear")
-                 .number("llama.rope.scaling.factor", 0),
-             {"rope.scaling.factor", "0"});
+                 .number("llama.rope.scaling.factor", -2),
+             {"rope.scaling.factor", "-2"});
+  // No factor, or 0, is none, as in llama.cpp.
+  w = plain_gguf().string("llama.rope.scaling.type", "linear");
+  EXPECT_EQ(config_of(w).rope.type, RopeType::kDefault);
+  w.number("llama.rope.scaling.factor", 0);
+  EXPECT_EQ(config_of(w).rope.type, RopeType::kDefault);
   expect_bad(plain_gguf().number("llama.rope.freq_base", NAN), {"freq_base", "finite"});
   // A factor without a type is linear, as in llama.cpp.
   const ModelConfig untyped = config_of(plain_gguf().number("llama.rope.scaling.factor", 4));
@@ -209,6 +215,28 @@ TEST(ConfigGguf, ReadsLongrope) {
   w.f32("rope_factors_short.weight", {8}, std::vector<float>(8, 1));
   w.f32("rope_factors_long.weight", {8}, std::vector<float>(8, 1));
   expect_bad(w, {"original_context_length", "missing"});
+  w = phi();
+  w.f32("rope_factors_long.weight", {8}, std::vector<float>(8, 3));
+  w.f32("rope_freqs.weight", {8}, std::vector<float>(8, 2));
+  expect_unsupported(w, {"rope_freqs.weight", "longrope"});
+}
+
+// As in llama.cpp, a number may be repeated for each layer.
+TEST(ConfigGguf, ListsOfTheLayersMayRepeatOneNumber) {
+  const auto with_list = [](const std::string& key, const std::vector<uint32_t>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    GgufWriter w = plain_gguf("llama", key);
+    return w.list("llama." + key, GgufType::kU32, values.size(), {bytes.begin(), bytes.end()});
+  };
+  EXPECT_EQ(config_of(with_list("attention.head_count", {4, 4})).heads, 4);
+  EXPECT_EQ(config_of(with_list("attention.head_count_kv", {2, 2})).kv_heads, 2);
+  EXPECT_EQ(config_of(with_list("feed_forward_length", {96, 96})).intermediate, 96);
+  for (const char* key :
+       {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
+    expect_unsupported(with_list(key, {4, 2}), {key, "holds 4 and 2"});
+    expect_bad(with_list(key, {4, 0}), {key, "holds 0", "[1, "});
+    expect_bad(with_list(key, {4, 4, 4}), {key, "list of 3", "list of 2"});
+  }
 }
 
 }  // namespace

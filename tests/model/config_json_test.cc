@@ -119,6 +119,8 @@ TEST(ConfigJson, ChecksHowSizesFit) {
 
 TEST(ConfigJson, RefusesWhatItCannotRun) {
   expect_unsupported(with({{"hidden_act", "gelu"}}), {"\"gelu\"", "silu"});
+  EXPECT_EQ(config_from_json(with({{"hidden_act", "swish"}})).activation, ops::ActivationFn::kSilu)
+      << "another name of it, in transformers";
   expect_unsupported(with({{"quantization_config", {{"quant_method", "hqq"}}}}), {"\"hqq\""});
   expect_bad(with({{"quantization_config", "x"}}), {"quantization_config"});
   expect_unsupported(with({{"is_encoder_decoder", true}}), {"encoder-decoder"});

@@ -138,10 +138,22 @@ TEST(TableGroups, WhatARowSavesGoesFirst) {
   const std::vector<int64_t> values = {1, 7, 1, 2, 3, 7, 1, 4, 1, 5};
   const std::vector<int32_t> lengths = {4, 10, 4, 1, 1, 10, 4, 1, 4, 1};
   for (const GroupScore score : {GroupScore::kPerRow, GroupScore::kLogarithm}) {
-    const RowOrder found = order_by_groups(number_table(values, lengths, 2), score);
+    const RowOrder found = order_by_groups(number_table(values, lengths, 2), score, SIZE_MAX);
     EXPECT_EQ(found.rows, (std::vector<uint32_t>{0, 2, 1, 3, 4}));
     EXPECT_EQ(found.columns, (std::vector<int32_t>{1, 0, 1, 0, 0, 1, 0, 1, 0, 1}));
   }
+}
+
+// Of five rows and two columns the first level looks at ten cells; in its group, A=1, another three.
+TEST(TableGroups, LevelsLookAtNoMoreCellsThanTheyMay) {
+  const std::vector<int64_t> values = {1, 5, 2, 7, 1, 6, 1, 5, 3, 5};
+  const NumberedTable t = number_table(values, std::vector<int32_t>(values.size(), 1), 2);
+  const auto rows = [&](size_t looks) {
+    return order_by_groups(t, GroupScore::kPerRow, looks).rows;
+  };
+  EXPECT_EQ(rows(13), (std::vector<uint32_t>{0, 3, 2, 1, 4}));
+  EXPECT_EQ(rows(12), (std::vector<uint32_t>{0, 2, 3, 1, 4})) << "the group as it was given";
+  EXPECT_EQ(rows(9), (std::vector<uint32_t>{0, 1, 2, 3, 4})) << "no group";
 }
 
 TEST(TableOrder, ManyColumnsAndManyRows) {
