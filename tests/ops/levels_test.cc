@@ -68,7 +68,8 @@ TEST_F(Levels, TilesOfWholeNumbersInChunks) {
         const void* left[] = {&b[0], &b[kColumns]};
         const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
         std::vector<float> sums(kMostRows * 64);
-        for (size_t i = 0; i < sums.size(); ++i) sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
+        for (size_t i = 0; i < sums.size(); ++i)
+          sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
         TileArgs tile;
         tile.a = operand.data();
         tile.lda = kStride;

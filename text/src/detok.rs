@@ -11,26 +11,32 @@ use crate::pipeline::meter;
 use crate::text::Text;
 use std::sync::Arc;
 
-#[derive(Clone)]
 pub struct Detok {
     text: Arc<Text>,
     skip_special: bool,
     state: State,
 }
 
-/// Small, and cloned for each step: a byte sequence of a character, or some tens of tokens.
-#[derive(Clone)]
 enum State {
     /// Bytes of an unfinished character.
     Bytes(Vec<u8>),
     Window(Window),
 }
 
-/// ids[..shown] have been decoded into text that was given out; ids[shown..] have not. Decoding
-/// starts at `from`, so that a token sees the ones before it.
-#[derive(Clone, Default)]
+/// ids[from..shown] have been decoded into text that was given out; ids[shown..] have not. Decoding
+/// starts at `from`, so that a token sees the ones before it. A step only appends and moves both
+/// forward, so that it can be taken back; what it leaves in front of `from` the next one removes.
+#[derive(Default)]
 struct Window {
     ids: Vec<u32>,
+    from: usize,
+    shown: usize,
+}
+
+/// Where a stream was before a step. A row of bytes may be as long as the stream, and is not copied.
+struct Mark {
+    pending: Vec<u8>,
+    ids: usize,
     shown: usize,
 }
 
@@ -49,8 +55,51 @@ impl Detok {
         }
     }
 
+    /// A step of the stream, which is made once `take` says that its text is taken.
+    pub fn advance(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<String>,
+        take: impl FnOnce(String) -> Result<bool>,
+    ) -> Result<()> {
+        let before = self.mark();
+        let taken = step(self).and_then(take);
+        if !matches!(taken, Ok(true)) {
+            self.go_back(before);
+        }
+        taken.map(|_| ())
+    }
+
+    fn mark(&mut self) -> Mark {
+        let (mut pending, mut ids, mut shown) = (Vec::new(), 0, 0);
+        match &mut self.state {
+            State::Bytes(bytes) => pending.clone_from(bytes),
+            State::Window(window) => {
+                window.settle();
+                (ids, shown) = (window.ids.len(), window.shown);
+            }
+        }
+        Mark {
+            pending,
+            ids,
+            shown,
+        }
+    }
+
+    fn go_back(&mut self, before: Mark) {
+        match &mut self.state {
+            State::Bytes(pending) => *pending = before.pending,
+            State::Window(window) => {
+                window.ids.truncate(before.ids);
+                (window.from, window.shown) = (0, before.shown);
+            }
+        }
+    }
+
     /// Takes tokens; the text that has become complete. An error leaves the stream broken.
     pub fn push(&mut self, tokens: &[i32]) -> Result<String> {
+        if let State::Window(window) = &mut self.state {
+            window.settle();
+        }
         let mut piece = String::new();
         let ids = self.text.check(tokens)?;
         let bytes = self.text.spelt(&ids)?;
@@ -80,7 +129,7 @@ impl Detok {
     pub fn finish(&mut self) -> Result<String> {
         Ok(match &mut self.state {
             State::Bytes(pending) => String::from_utf8_lossy(&std::mem::take(pending)).into_owned(),
-            State::Window(window) => std::mem::take(window).rest(&self.text)?,
+            State::Window(window) => window.rest(&self.text)?,
         })
     }
 }
@@ -123,7 +172,7 @@ impl Window {
         if text.pieces().is_byte(text.tokenizer(), id) {
             return Ok(None);
         }
-        let all = text.decode_ids(&self.ids, false)?;
+        let all = text.decode_ids(&self.ids[self.from..], false)?;
         // A replacement character at the end may be the front half of a character.
         let unfinished =
             all.ends_with(REPLACEMENT) && self.ids.len() - self.shown < Self::MOST_HELD;
@@ -135,18 +184,25 @@ impl Window {
             return Ok(None);
         }
         // Keep the tokens just shown as the context of the next ones.
-        self.ids.drain(..self.shown);
-        self.shown = self.ids.len();
+        (self.from, self.shown) = (self.shown, self.ids.len());
         Ok(Some(piece))
     }
 
-    fn rest(&self, text: &Text) -> Result<String> {
-        let all = text.decode_ids(&self.ids, false)?;
-        self.beyond_shown(text, &all)
+    /// The end of the stream: nothing is a context of the next one.
+    fn rest(&mut self, text: &Text) -> Result<String> {
+        let all = text.decode_ids(&self.ids[self.from..], false)?;
+        let piece = self.beyond_shown(text, &all)?;
+        (self.from, self.shown) = (self.ids.len(), self.ids.len());
+        Ok(piece)
+    }
+
+    fn settle(&mut self) {
+        self.ids.drain(..self.from);
+        (self.from, self.shown) = (0, self.shown - self.from);
     }
 
     fn beyond_shown(&self, text: &Text, all: &str) -> Result<String> {
-        let shown = text.decode_ids(&self.ids[..self.shown], false)?;
+        let shown = text.decode_ids(&self.ids[self.from..self.shown], false)?;
         // Decoders do not take back what they gave for a prefix; should one do so, the common part
         // is what was shown.
         let common = all
@@ -214,6 +270,52 @@ mod tests {
             ready.push_str(&String::from_utf8_lossy(&pending));
             assert_eq!(ready, String::from_utf8_lossy(&bytes), "{bytes:?}");
         }
+    }
+
+    /// Whether it is a character, only its end tells; so a step must cost no more at the end of a long row.
+    #[test]
+    fn a_row_of_bytes_stays_where_it_is() {
+        let tokenizer = serde_json::json!({
+            "model": {"type": "BPE", "vocab": {"a": 0, "<0xF0>": 1, "<0x9F>": 2, "<0x98>": 3, "<0x80>": 4}, "merges": []},
+            "decoder": {"type": "ByteFallback"},
+        });
+        let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
+        let mut detok = Detok::new(Arc::new(Text::new(loaded).unwrap()), true);
+        fn row(detok: &mut Detok) -> &mut Vec<u32> {
+            let State::Window(window) = &mut detok.state else {
+                panic!("it is no vocabulary of bytes");
+            };
+            &mut window.ids
+        }
+        row(&mut detok).reserve(1000);
+        let begin = row(&mut detok).as_ptr();
+        let mut text = String::new();
+        for step in 0..400 {
+            // Asked for, refused, taken.
+            for taken in [Ok(false), Err(crate::error::Error::range("full")), Ok(true)] {
+                let push = |detok: &mut Detok| detok.push(&[1 + step % 4]);
+                let _ = detok.advance(push, |piece| {
+                    assert_eq!(piece, "");
+                    taken
+                });
+            }
+            assert_eq!(row(&mut detok).as_ptr(), begin);
+            assert_eq!(row(&mut detok).len(), 1 + step as usize);
+        }
+        for taken in [false, true] {
+            let end = |piece| {
+                text = piece;
+                Ok(taken)
+            };
+            detok.advance(|detok| detok.push(&[0, 0]), end).unwrap();
+        }
+        assert_eq!(text, "😀".repeat(100) + "aa");
+        // What was shown goes away with the next step, but for what its tokens may look at.
+        assert_eq!(detok.push(&[1]).unwrap(), "");
+        assert_eq!(*row(&mut detok), [0, 1]);
+        assert_eq!(detok.finish().unwrap(), "\u{fffd}");
+        assert_eq!(detok.push(&[]).unwrap(), "");
+        assert!(row(&mut detok).is_empty());
     }
 
     #[test]

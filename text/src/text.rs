@@ -371,6 +371,8 @@ mod tests {
         };
         let prepend = json!({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": mark},
             {"type": "Replace", "pattern": {"String": " "}, "content": mark}]}, "pre_tokenizer": characters});
+        let stripped = json!({"normalizer": {"type": "Strip", "strip_left": true, "strip_right": true},
+            "pre_tokenizer": characters});
         let bytes = |space: bool| {
             let step = json!({"type": "ByteLevel", "add_prefix_space": space, "use_regex": true, "trim_offsets": true});
             json!({"pre_tokenizer": steps(vec![step, characters.clone()])})
@@ -384,6 +386,7 @@ mod tests {
             (words("always"), true),
             (bytes(true), true),
             (bytes(false), false),
+            (stripped, false),
         ] {
             let mut file = json!({"model": {"type": "WordLevel", "unk_token": "?", "vocab": vocab},
                 "added_tokens": [{"id": 7, "content": "<s>", "special": true, "single_word": false, "lstrip": false,

@@ -44,7 +44,8 @@ struct CpuContext {
   }
   // Of an element that the tile of a product reads of x.
   size_t operand_bytes(WeightFormat format) const {
-    if (format == WeightFormat::kInt8) return static_cast<size_t>(kernels->gemm.int8_operand_bytes());
+    if (format == WeightFormat::kInt8)
+      return static_cast<size_t>(kernels->gemm.int8_operand_bytes());
     return format == WeightFormat::kBlocks ? 1 : act_bytes();
   }
 };

@@ -5,7 +5,7 @@
 use super::arguments::Arguments;
 use super::meter::{copied, is_a, text_of, weigh};
 use super::python::{self, Side};
-use super::{budget, filters, json, objects};
+use super::{budget, case, filters, format, json, objects};
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
 
@@ -83,18 +83,14 @@ fn trim(value: &Value, chars: Option<&str>) -> Result<String, Error> {
 /// Jinja's own idea of a title: words begin behind white space, hyphens and brackets.
 fn title(value: &Value) -> Result<String, Error> {
     let text = text(value)?;
+    let is_between = |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || python::is_space(c);
     let mut out = String::with_capacity(text.len());
-    let mut begins = true;
-    for c in text.chars() {
-        if matches!(c, '-' | '(' | '{' | '[' | '<') || python::is_space(c) {
-            out.push(c);
-            begins = true;
-        } else if begins {
-            out.extend(c.to_uppercase());
-            begins = false;
-        } else {
-            out.extend(c.to_lowercase());
+    for word in text.split_inclusive(is_between) {
+        let mut rest = word.chars();
+        if let Some(first) = rest.next() {
+            out.extend(first.to_uppercase());
         }
+        out.push_str(&rest.as_str().to_lowercase());
     }
     Ok(out)
 }
@@ -389,7 +385,7 @@ pub fn install(env: &mut Environment<'static>) {
         text(value).map(|t| t.to_lowercase())
     });
     env.add_filter("capitalize", |value: &Value| {
-        text(value).map(|t| python::capitalize(&t))
+        text(value).map(|t| case::capitalize(&t))
     });
     env.add_filter("title", title);
     env.add_filter("trim", trim);
@@ -416,7 +412,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("join", filters::join);
     env.add_filter("indent", filters::indent);
     env.add_filter("string", filters::string);
-    env.add_filter("format", filters::format);
+    env.add_filter("format", format::format);
 
     for (names, test) in [
         (

@@ -2,9 +2,8 @@
 //! size first.
 
 use super::arguments::Arguments;
-use super::meter::{compared, is_container, scan, text_of};
+use super::meter::{compared, scan, text_of};
 use super::{budget, builtins, python};
-use minijinja::formatting::{self, FormatStyle};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
 use minijinja_contrib::pycompat::unknown_method_callback;
@@ -139,60 +138,6 @@ pub fn string(value: &Value) -> Result<Value, Error> {
     text_of(value).map(Value::from)
 }
 
-/// `"..." | format(...)` and `"...".format(...)` can pad to any width; a width of more than three
-/// digits is refused.
-fn charge_format(format: &str, args: &[Value]) -> Result<(), Error> {
-    let mut digits = 0;
-    for c in format.chars() {
-        digits = if c.is_ascii_digit() { digits + 1 } else { 0 };
-        if digits > 3 || c == '*' {
-            return Err(invalid("a format with such a width is not supported"));
-        }
-    }
-    let fields = format.matches(['{', '%']).count();
-    let mut size = format.len() + fields * 1024;
-    for arg in args {
-        size = size.saturating_add(text_of(arg)?.len().saturating_mul(fields.max(1)));
-    }
-    budget::text(size)
-}
-
-/// A container as its text: of the formats only %s has one.
-fn shown(value: &Value) -> Result<Value, Error> {
-    match is_container(value) {
-        true => text_of(value).map(Value::from),
-        false => Ok(value.clone()),
-    }
-}
-
-/// `"%s" % values`.
-pub fn printf(format: &str, args: &[Value]) -> Result<String, Error> {
-    let args = match args {
-        [names] if format.contains("%(") && names.kind() == ValueKind::Map => {
-            let mut pairs = Vec::new();
-            for name in names.try_iter()? {
-                let value = shown(&names.get_item(&name)?)?;
-                pairs.push((name, value));
-            }
-            vec![Value::from_pairs(pairs)]
-        }
-        _ => args.iter().map(shown).collect::<Result<Vec<_>, _>>()?,
-    };
-    charge_format(format, &args)?;
-    formatting::format(FormatStyle::Printf, format, &args)
-}
-
-pub fn format(format: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
-    let named: Vec<(&str, Value)> = kwargs
-        .args()
-        .map(|name| Ok((name, kwargs.get::<Value>(name)?)))
-        .collect::<Result<_, Error>>()?;
-    if named.is_empty() {
-        return printf(format, &args);
-    }
-    printf(format, &[Value::from_pairs(named)])
-}
-
 /// A method that looks at `text[start:end]` only.
 fn in_part(
     state: &mut State,
@@ -249,7 +194,7 @@ pub fn method(
                 }
             }
             ("join", [list]) => return python::join(text, list).map(Value::from),
-            ("format", _) => charge_format(text, args)?,
+            ("format", _) => return super::format::braces(text, args).map(Value::from),
             _ => budget::text(text.len())?,
         }
         if let Some(result) = python::method(text, name, args) {

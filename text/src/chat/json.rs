@@ -2,6 +2,7 @@
 //! escape is a different prompt.
 
 use super::arguments::Arguments;
+use super::meter::is_a;
 use super::number::python_float;
 use super::{budget, filters};
 use minijinja::value::{Kwargs, Rest, ValueKind};
@@ -86,6 +87,11 @@ fn write_value(value: &Value, style: &Style, level: usize, out: &mut Json) -> Re
         ValueKind::Bool => out.push(if value.is_true() { "true" } else { "false" }),
         ValueKind::Number => out.push(&number(value)),
         ValueKind::String => out.push(&string(value.as_str().unwrap_or_default(), style)?),
+        // As Python has it: a range is no list.
+        ValueKind::Seq if is_a(value, "Range") => Err(Error::new(
+            ErrorKind::BadSerialization,
+            "a range is not JSON serializable",
+        )),
         ValueKind::Seq => {
             let mut empty = true;
             out.push("[")?;

@@ -3,9 +3,12 @@
 
 use super::budget;
 use super::number::python_float;
+use fancy_regex::{Captures, Regex};
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// Most elements of a list that is put together.
 const MOST_ELEMENTS: usize = 1 << 20;
@@ -41,7 +44,8 @@ impl Capped {
             return self.add(format_args!("Undefined"));
         }
         if !is_container(value) {
-            return self.add(format_args!("{value:?}"));
+            let text = format!("{value:?}");
+            return self.add(format_args!("{}", escaped(&text)));
         }
         let is_map = value.kind() == ValueKind::Map;
         let is_tuple = value.is_tuple() || is_a(value, "GroupTuple");
@@ -64,6 +68,48 @@ impl Capped {
         }
         self.add(format_args!("{close}"))
     }
+}
+
+/// What shows nothing, or another space than that of ASCII, is escaped.
+fn escaped(text: &str) -> Cow<'_, str> {
+    static HIDDEN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"[\p{C}\p{Z}&&[^\x00-\x7f]]").ok());
+    match &*HIDDEN {
+        Some(hidden) if !text.is_ascii() => hidden.replace_all(text, |found: &Captures| {
+            found
+                .get(0)
+                .map_or("", |c| c.as_str())
+                .chars()
+                .map(ascii)
+                .collect::<String>()
+        }),
+        _ => text.into(),
+    }
+}
+
+/// A character as `ascii` of Python writes it.
+pub fn ascii(c: char) -> String {
+    match c as u32 {
+        ..0x80 => c.to_string(),
+        n @ ..0x100 => format!("\\x{n:02x}"),
+        n @ ..0x10000 => format!("\\u{n:04x}"),
+        n => format!("\\U{n:08x}"),
+    }
+}
+
+/// `repr(value)` of Python, charged.
+pub fn repr_of(value: &Value) -> Result<String, Error> {
+    // A text may become ten times as long.
+    budget::text(
+        value
+            .as_str()
+            .map_or(0, |text| text.len().saturating_mul(10)),
+    )?;
+    keep(value)?;
+    let mut out = Capped(String::new());
+    out.repr(value)?;
+    budget::text(out.0.len())?;
+    Ok(out.0)
 }
 
 /// `str(value)` of Python, charged.
@@ -347,4 +393,18 @@ pub fn remainder(left: &Value, right: &Value) -> Result<Value, Error> {
         }
     };
     arithmetic("%", left, right, exact, float)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As repr() of Python shows them.
+    #[test]
+    fn what_shows_nothing_is_escaped() {
+        budget::begin(budget::UNITS);
+        let value = Value::from(vec!["a\u{a0}b", "\u{200b}\u{feff}", "é漢 x", "\u{e0001}"]);
+        let wanted = r"['a\xa0b', '\u200b\ufeff', 'é漢 x', '\U000e0001']";
+        assert_eq!(text_of(&value).unwrap(), wanted);
+    }
 }

@@ -3,10 +3,12 @@
 mod arguments;
 mod budget;
 mod builtins;
+mod case;
 mod clock;
 mod continued;
 mod environment;
 mod filters;
+mod format;
 mod json;
 mod meter;
 mod number;

@@ -1,8 +1,9 @@
 //! Texts as the methods of Python see them, and slices. The engine is close, but a prompt must be the
 //! same to the byte.
 
-use super::budget;
+use super::format::printf;
 use super::meter::text_of;
+use super::{budget, case};
 use crate::error::quote;
 use minijinja::value::{Kwargs, Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -133,58 +134,6 @@ fn split(text: &str, args: &[Value], right: bool) -> Result<Value, Error> {
     };
     budget::text(text.len())?;
     Ok(found.into_iter().map(Value::from).collect())
-}
-
-/// Letters that are two in one have a third case.
-fn to_title(c: char) -> String {
-    match c {
-        'Ǆ' | 'ǅ' | 'ǆ' => "ǅ".to_string(),
-        'Ǉ' | 'ǈ' | 'ǉ' => "ǈ".to_string(),
-        'Ǌ' | 'ǋ' | 'ǌ' => "ǋ".to_string(),
-        'Ǳ' | 'ǲ' | 'ǳ' => "ǲ".to_string(),
-        c => {
-            let mut upper = c.to_uppercase();
-            let first = upper.next().into_iter();
-            first.chain(upper.flat_map(char::to_lowercase)).collect()
-        }
-    }
-}
-
-fn is_cased(c: char) -> bool {
-    c.is_uppercase() || c.is_lowercase() || matches!(c, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ')
-}
-
-/// `str.title`: every run of letters, also behind an apostrophe.
-fn title(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut inside = false;
-    for c in text.chars() {
-        if inside {
-            out.extend(c.to_lowercase());
-        } else {
-            out.push_str(&to_title(c));
-        }
-        inside = is_cased(c);
-    }
-    out
-}
-
-pub fn capitalize(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(to_title).unwrap_or_default();
-    first + &chars.as_str().to_lowercase()
-}
-
-fn swapcase(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_uppercase() {
-            out.extend(c.to_lowercase());
-        } else {
-            out.extend(c.to_uppercase());
-        }
-    }
-    out
 }
 
 /// `width` characters, filled on one or both sides.
@@ -393,11 +342,10 @@ pub fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Er
             budget::spend(found.len() as u64 * 32)
                 .map(|()| found.into_iter().map(Value::from).collect())
         }
-        "title" => Ok(Value::from(title(text))),
-        "capitalize" => Ok(Value::from(capitalize(text))),
-        "swapcase" => Ok(Value::from(swapcase(text))),
-        // Folding differs from lower case for a few letters that no role or name has.
-        "casefold" => Ok(Value::from(text.replace('ß', "ss").to_lowercase())),
+        "title" => Ok(Value::from(case::title(text))),
+        "capitalize" => Ok(Value::from(case::capitalize(text))),
+        "swapcase" => Ok(Value::from(case::swapcase(text))),
+        "casefold" => Ok(Value::from(case::casefold(text))),
         "center" => padded(Side::Both),
         "ljust" => padded(Side::Right),
         "rjust" => padded(Side::Left),
@@ -526,12 +474,12 @@ fn picked(
 
 /// `format % values`.
 pub fn percent(format: &str, values: &Value) -> Result<Value, Error> {
-    let args: Vec<Value> = if values.is_tuple() {
-        values.try_iter()?.collect()
-    } else {
-        vec![values.clone()]
-    };
-    super::filters::printf(format, &args).map(Value::from)
+    if values.is_tuple() {
+        let args: Vec<Value> = values.try_iter()?.collect();
+        return printf(format, &args, false).map(Value::from);
+    }
+    let may_be_left = matches!(values.kind(), ValueKind::Seq | ValueKind::Map);
+    printf(format, std::slice::from_ref(values), may_be_left).map(Value::from)
 }
 
 /// `separator.join(list)`: of texts only.
@@ -609,7 +557,6 @@ mod tests {
         assert_eq!(lines("", false), [""; 0]);
         assert_eq!(split_space(" a  b c ", 1), ["a", "b c "]);
         assert_eq!(split_space_right(" a  b c ", 1), [" a  b", "c"]);
-        assert_eq!(title("they're 1st ǆ"), "They'Re 1St ǅ");
         super::budget::begin(3); // bytes of the padded digits
         assert_eq!(zfill("-7", 4).unwrap(), "-007");
         assert!(zfill("-7", 4).is_err());

@@ -52,12 +52,9 @@ unsafe fn advance(
     cap: usize,
     needed: *mut usize,
 ) -> Result<()> {
-    let mut next = detok.clone();
-    let piece = step(&mut next)?;
-    if unsafe { out::bytes(piece.as_bytes(), buf, cap, needed) }? {
-        *detok = next;
-    }
-    Ok(())
+    detok.advance(step, |piece| unsafe {
+        out::bytes(piece.as_bytes(), buf, cap, needed)
+    })
 }
 
 #[no_mangle]

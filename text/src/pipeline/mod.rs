@@ -60,8 +60,8 @@ pub struct Parts {
     pub decoder: Value,
 }
 
-/// Puts a tokenizer together.
-pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<Tokenizer> {
+/// The bytes of added tokens.
+fn added_bytes(added: &[AddedToken]) -> Result<usize> {
     let bytes: usize = added.iter().map(|token| token.content.len()).sum();
     if added.len() > MAX_ADDED || bytes > MAX_ADDED_BYTES {
         return Err(Error::format(format!(
@@ -70,6 +70,12 @@ pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<To
             added.len()
         )));
     }
+    Ok(bytes)
+}
+
+/// Puts a tokenizer together.
+pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<Tokenizer> {
+    let bytes = added_bytes(&added)?;
     meter::run(bytes, || {
         let normalizer = match parts.normalizer {
             Normalization::Json(value) => Normalizer::parse(&value)?,
@@ -95,7 +101,7 @@ pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<To
 
 /// Adds tokens to those that are found in a text before it is cut.
 pub fn add_tokens(tokenizer: &mut Tokenizer, added: Vec<AddedToken>) -> Result<()> {
-    let bytes: usize = added.iter().map(|token| token.content.len()).sum();
+    let bytes = added_bytes(&added)?;
     // The automaton is made anew, of those that were there too.
     let count = added.len() + tokenizer.get_added_vocabulary().len();
     meter::run(bytes, || {

@@ -7,7 +7,7 @@ use super::sentence_piece::Rules;
 use crate::error::Result;
 use serde_json::Value;
 use std::sync::Arc;
-use tokenizers::normalizers::{BertNormalizer, Precompiled};
+use tokenizers::normalizers::{BertNormalizer, Precompiled, Strip};
 use tokenizers::{NormalizedString, NormalizerWrapper};
 
 /// Longest text that Replace and Prepend put in. A replacement stands for some characters.
@@ -223,7 +223,14 @@ impl Step {
                 };
                 let most = before.len().saturating_mul(growth).saturating_add(*adds);
                 meter::room(most.saturating_mul(ROOM))?;
-                tokenizers::Normalizer::normalize(step, text)
+                match step {
+                    // White space in front of it stands between the two texts.
+                    NormalizerWrapper::StripNormalizer(strip) if continues => {
+                        let right = Strip::new(false, strip.strip_right);
+                        tokenizers::Normalizer::normalize(&right, text)
+                    }
+                    _ => tokenizers::Normalizer::normalize(step, text),
+                }
             }
             Step::SentencePiece(rules) => Ok(rules.run(text, continues)?),
         }

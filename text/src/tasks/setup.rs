@@ -48,7 +48,7 @@ impl Setup {
     ) -> Result<Setup> {
         let info = engine.info()?;
         check_fit(&engine, &text, info.vocabulary)?;
-        let request = request_options(&engine, &text, &options)?;
+        let request = request_options(&engine, &text, &options, info.vocabulary)?;
         // In the engine's words: it knows its defaults, and how numbers may be spelt.
         let number = |key| -> Result<usize> { Ok(request.text(key)?.parse().unwrap_or(0)) };
         if request.text("pooling")? == "tokens" {
@@ -201,20 +201,31 @@ fn check_fit(engine: &Engine, text: &Text, vocabulary: i32) -> Result<()> {
     Ok(())
 }
 
-fn request_options(engine: &Engine, text: &Text, options: &Options) -> Result<engine::Options> {
+fn request_options(
+    engine: &Engine,
+    text: &Text,
+    options: &Options,
+    vocabulary: i32,
+) -> Result<engine::Options> {
     let mut request = options.request.clone();
     if options.recipe.method.writes_text() {
         let given = engine.options(&Value::Object(request.clone()).to_string())?;
         let mut stops = match &*given.text("ignore_eos")? {
             "true" | "1" | "on" => Vec::new(),
-            _ => text.ends().iter().map(ToString::to_string).collect(),
+            _ => text
+                .ends()
+                .iter()
+                // An added token beyond those of the model is never written.
+                .filter(|id| **id < vocabulary)
+                .map(ToString::to_string)
+                .collect(),
         };
         // Where a stop text is a token of its own, the engine itself can end there. White space does not end a text
         // that it begins.
         for stop in options.stops.iter().filter(|stop| !stop.trim().is_empty()) {
             if let Ok(ids) = text.encode(stop, EncodeOptions::default()) {
                 if let [id] = ids[..] {
-                    stops.push(id.to_string());
+                    stops.extend((id < vocabulary).then(|| id.to_string()));
                 }
             }
         }

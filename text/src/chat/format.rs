@@ -1,0 +1,352 @@
+//! `"..." % values`, `"..." | format(...)` and `"...".format(...)`. The engine writes the numbers. Texts
+//! are written here, since it counts their bytes and Python their characters.
+
+use super::filters::push;
+use super::meter::{ascii, is_container, repr_of, text_of};
+use super::python::{self, Side};
+use minijinja::formatting::{self, FormatStyle};
+use minijinja::value::{Kwargs, Rest, ValueKind};
+use minijinja::{Error, ErrorKind, Value};
+
+fn invalid(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what.into())
+}
+
+/// A width or a precision. They can ask for any size; more than three digits are refused.
+fn size(rest: &mut &str) -> Result<Option<i64>, Error> {
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    let (digits, after) = rest.split_at(end.unwrap_or(rest.len()));
+    *rest = after;
+    if digits.len() > 3 || after.starts_with('*') {
+        return Err(invalid("a format with such a width is not supported"));
+    }
+    Ok(digits.parse().ok())
+}
+
+fn precision(rest: &mut &str) -> Result<Option<i64>, Error> {
+    match rest.strip_prefix('.') {
+        Some(digits) => {
+            *rest = digits;
+            Ok(Some(size(rest)?.unwrap_or(0)))
+        }
+        None => Ok(None),
+    }
+}
+
+fn cut(text: String, most: Option<i64>) -> String {
+    match most {
+        Some(most) => text.chars().take(most as usize).collect(),
+        None => text,
+    }
+}
+
+fn converted(value: &Value, kind: char) -> Result<String, Error> {
+    Ok(match kind {
+        'r' => repr_of(value)?,
+        'a' => repr_of(value)?.chars().map(ascii).collect(),
+        _ => text_of(value)?,
+    })
+}
+
+/// What is left after the name of a field in parentheses, and the name.
+fn key(rest: &str) -> Result<(Option<&str>, &str), Error> {
+    match rest.strip_prefix('(') {
+        Some(inner) => inner
+            .split_once(')')
+            .map(|(name, rest)| (Some(name), rest))
+            .ok_or_else(|| invalid("incomplete format key")),
+        None => Ok((None, rest)),
+    }
+}
+
+/// `"%s" % values`; `may_be_left`: of which some may not be used.
+pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String, Error> {
+    let (mut out, mut rest, mut used) = (String::new(), format, 0);
+    while let Some((before, field)) = rest.split_once('%') {
+        push(&mut out, before, "")?;
+        let (name, mut spec) = key(field)?;
+        let flags = spec.trim_start_matches(['-', '+', ' ', '#', '0']);
+        let is_left = spec[..spec.len() - flags.len()].contains('-');
+        let begin = spec;
+        spec = flags;
+        let width = size(&mut spec)?.unwrap_or(0);
+        let most = precision(&mut spec)?;
+        let settings = &begin[..begin.len() - spec.len()];
+        spec = spec.trim_start_matches(['h', 'l', 'L']);
+        let kind = spec
+            .chars()
+            .next()
+            .ok_or_else(|| invalid("incomplete format"))?;
+        rest = &spec[kind.len_utf8()..];
+        if kind == '%' {
+            push(&mut out, "%", "")?;
+            continue;
+        }
+        let value = match (name, args) {
+            (Some(name), [names]) if names.kind() == ValueKind::Map => {
+                used = 1;
+                names.get_item(&Value::from(name))?
+            }
+            (Some(_), _) => return Err(invalid("format requires a mapping")),
+            (None, _) => {
+                used += 1;
+                let value = args.get(used - 1).cloned();
+                value.ok_or_else(|| invalid("not enough arguments for format string"))?
+            }
+        };
+        let piece = match kind {
+            's' | 'r' | 'a' => {
+                let text = cut(converted(&value, kind)?, most);
+                python::pad(
+                    &text,
+                    width,
+                    ' ',
+                    if is_left { Side::Right } else { Side::Left },
+                )?
+            }
+            _ => {
+                let whole = match f64::try_from(value.clone()) {
+                    Ok(float) if matches!(kind, 'd' | 'i' | 'u') && !value.is_integer() => {
+                        whole(float)?
+                    }
+                    _ => value,
+                };
+                let format = format!("%{settings}{kind}");
+                formatting::format(FormatStyle::Printf, &format, &[whole])?
+            }
+        };
+        push(&mut out, "", &piece)?;
+    }
+    push(&mut out, "", rest)?;
+    if used < args.len() && !may_be_left {
+        return Err(invalid(
+            "not all arguments converted during string formatting",
+        ));
+    }
+    Ok(out)
+}
+
+/// The digits before the point.
+fn whole(float: f64) -> Result<Value, Error> {
+    // Exact, where a float is a whole number of at most 127 bits.
+    match float.trunc() {
+        n if n.abs() < 2f64.powi(126) => Ok(Value::from(n as i128)),
+        n => Err(invalid(format!("{n} is not a whole number"))),
+    }
+}
+
+/// `"..." | format(...)`.
+pub fn format(format: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let named: Vec<(&str, Value)> = kwargs
+        .args()
+        .map(|name| Ok((name, kwargs.get::<Value>(name)?)))
+        .collect::<Result<_, Error>>()?;
+    if named.is_empty() {
+        return printf(format, &args, false);
+    }
+    printf(format, &[Value::from_pairs(named)], true)
+}
+
+/// A text after a colon in braces: [[fill]align][width][.precision][s].
+fn aligned(text: String, spec: &str) -> Result<String, Error> {
+    let side = |c: char| match c {
+        '<' => Some(Side::Right),
+        '>' => Some(Side::Left),
+        '^' => Some(Side::Both),
+        _ => None,
+    };
+    let mut chars = spec.chars();
+    let (first, second) = (chars.next(), chars.next());
+    let (fill, to, mut rest) = match (first, second.and_then(side), first.and_then(side)) {
+        (Some(fill), Some(to), _) => (fill, to, chars.as_str()),
+        (_, _, Some(to)) => (' ', to, &spec[1..]),
+        _ => (' ', Side::Right, spec),
+    };
+    let fill = match rest.starts_with('0') && fill == ' ' {
+        true => '0',
+        false => fill,
+    };
+    let width = size(&mut rest)?.unwrap_or(0);
+    let most = precision(&mut rest)?;
+    if !matches!(rest, "" | "s") {
+        return Err(invalid(format!("a text cannot be formatted as {rest:?}")));
+    }
+    let text = cut(text, most);
+    match to {
+        // An odd space is on the right; that of `center` is elsewhere.
+        Side::Both => {
+            let missing = width.saturating_sub(text.chars().count() as i64).max(0);
+            let left = text.chars().count() as i64 + missing / 2;
+            python::pad(
+                &python::pad(&text, left, fill, Side::Left)?,
+                width,
+                fill,
+                Side::Right,
+            )
+        }
+        side => python::pad(&text, width, fill, side),
+    }
+}
+
+/// `value.name[key]`, behind the name of a field.
+fn inside(mut value: Value, mut path: &str) -> Result<Value, Error> {
+    while !path.is_empty() {
+        let key = match path.strip_prefix('[') {
+            Some(inner) => {
+                let (key, after) = inner
+                    .split_once(']')
+                    .ok_or_else(|| invalid("a format has a [ without a ]"))?;
+                path = after;
+                key
+            }
+            None => {
+                let name = path
+                    .strip_prefix('.')
+                    .ok_or_else(|| invalid("a format has something else than . or [ behind a ]"))?;
+                let end = name.find(['.', '[']).unwrap_or(name.len());
+                path = &name[end..];
+                &name[..end]
+            }
+        };
+        value = match key.parse::<usize>() {
+            Ok(index) => value.get_item(&Value::from(index))?,
+            Err(_) => value.get_item(&Value::from(key))?,
+        };
+        if value.is_undefined() {
+            return Err(invalid(format!("a format has no value for {key:?}")));
+        }
+    }
+    Ok(value)
+}
+
+/// `"...".format(...)`.
+pub fn braces(format: &str, args: &[Value]) -> Result<String, Error> {
+    let named = args.last().filter(|last| last.is_kwargs());
+    let named = named.cloned().map(Kwargs::try_from).transpose()?;
+    let count = args.len() - usize::from(named.is_some());
+    let (mut out, mut rest, mut next) = (String::new(), format, 0);
+    while let Some(at) = rest.find(['{', '}']) {
+        let (before, field) = rest.split_at(at);
+        push(&mut out, "", before)?;
+        if let Some(after) = field.strip_prefix("{{").or(field.strip_prefix("}}")) {
+            push(&mut out, "", &field[..1])?;
+            rest = after;
+            continue;
+        }
+        let Some((field, after)) = field[1..]
+            .split_once('}')
+            .filter(|_| field.starts_with('{'))
+        else {
+            return Err(invalid("a single brace in a format"));
+        };
+        rest = after;
+        let (name, spec) = field.split_once(':').unwrap_or((field, ""));
+        if spec.contains('{') {
+            return Err(invalid("a field inside of a format is not supported"));
+        }
+        let mut digits = spec;
+        while let Some(at) = digits.find(|c: char| c.is_ascii_digit()) {
+            digits = &digits[at..];
+            size(&mut digits)?;
+        }
+        let (name, kind) = name.split_once('!').unwrap_or((name, ""));
+        let (head, path) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+        let value = match head.parse::<usize>() {
+            _ if head.is_empty() => {
+                next += 1;
+                args[..count].get(next - 1).cloned()
+            }
+            Ok(index) => args[..count].get(index).cloned(),
+            Err(_) => named.as_ref().and_then(|named| named.peek(head).ok()),
+        };
+        let value = value.ok_or_else(|| invalid(format!("a format has no value for {head:?}")))?;
+        let value = inside(value, path)?;
+        let piece = match kind.chars().next() {
+            Some(kind @ ('s' | 'r' | 'a')) => aligned(converted(&value, kind)?, spec)?,
+            Some(_) => return Err(invalid(format!("unknown conversion {kind:?}"))),
+            None if value.as_str().is_some() || (is_container(&value) && spec.is_empty()) => {
+                aligned(text_of(&value)?, spec)?
+            }
+            None => {
+                let format = format!("{{:{spec}}}");
+                formatting::format(FormatStyle::StrFormat, &format, &[value])?
+            }
+        };
+        push(&mut out, "", &piece)?;
+    }
+    push(&mut out, "", rest)?;
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chat::budget;
+
+    /// What Python 3.11 gives.
+    #[test]
+    fn texts_have_the_width_of_their_characters() {
+        budget::begin(budget::UNITS);
+        for (format, value, wanted) in [
+            ("%5s|%%", Value::from("hé"), "   hé|%"),
+            ("%-5s|", Value::from("hé"), "hé   |"),
+            ("%05.1s|", Value::from("hé"), "    h|"),
+            ("%r", Value::from("it's \u{a0}é"), "\"it's \\xa0é\""),
+            ("%a", Value::from("é😀"), "'\\xe9\\U0001f600'"),
+            ("%6r|", Value::from("é"), "   'é'|"),
+            ("**%s** 2024", Value::from(1.0), "**1.0** 2024"),
+            ("%d", Value::from(-3.99), "-3"),
+            ("%05d", Value::from(-42), "-0042"),
+            ("%(a)s %(a)r", Value::from_pairs([("a", "é")]), "é 'é'"),
+        ] {
+            assert_eq!(printf(format, &[value], false).unwrap(), wanted, "{format}");
+        }
+        for (format, value, wanted) in [
+            ("{:>5}|{{}}", Value::from("hé"), "   hé|{}"),
+            ("{:*^8}|", Value::from("abc"), "**abc***|"),
+            ("{0:.1}|{0}", Value::from("hé"), "h|hé"),
+            ("{0!r:>6}|", Value::from("é"), "   'é'|"),
+            ("**{}** 2024", Value::from("a"), "**a** 2024"),
+            ("{:,.2f}", Value::from(1234567.891), "1,234,567.89"),
+            ("{0[1]:>4}|", Value::from(vec![1, 2]), "   2|"),
+            ("{}", Value::from(vec![1.0, 1e16]), "[1.0, 1e+16]"),
+        ] {
+            assert_eq!(braces(format, &[value]).unwrap(), wanted, "{format}");
+        }
+        let named = Kwargs::from_iter([("a", Value::from("é"))]);
+        assert_eq!(braces("{a:>3}|", &[named.into()]).unwrap(), "  é|");
+    }
+
+    #[test]
+    fn what_python_refuses_is_refused() {
+        budget::begin(budget::UNITS);
+        let text = [Value::from("x")];
+        for (format, says) in [
+            ("abc", "not all arguments converted"),
+            ("%s%s", "not enough arguments"),
+            ("%(a)s", "requires a mapping"),
+            ("%(a", "incomplete format key"),
+            ("%5", "incomplete format"),
+            ("%1000s", "such a width"),
+            ("%.1000s", "such a width"),
+            ("%*s", "such a width"),
+        ] {
+            let error = printf(format, &text, false).unwrap_err().to_string();
+            assert!(error.contains(says), "{format}: {error}");
+        }
+        assert_eq!(printf("abc", &text, true).unwrap(), "abc");
+        for (format, says) in [
+            ("{}{}", "no value"),
+            ("{b}", "no value"),
+            ("{", "single brace"),
+            ("}", "single brace"),
+            ("{:1000}", "such a width"),
+            ("{:=5}", "cannot be formatted"),
+            ("{0[a}", "without a ]"),
+            ("{!z}", "unknown conversion"),
+        ] {
+            let error = braces(format, &text).unwrap_err().to_string();
+            assert!(error.contains(says), "{format}: {error}");
+        }
+    }
+}
