@@ -399,7 +399,7 @@ PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, size_
 PREFIX_API prefix_status prefix_task_item_values(const prefix_task* task, size_t item, float* out,
                                                  size_t capacity, size_t* needed,
                                                  prefix_error* err);
-/* Without white space around it. */
+/* Without white space around it, unless the recipe keeps it. */
 PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, size_t item, char* buf,
                                                size_t cap, size_t* needed, prefix_error* err);
 /* The same, also what there is of a text that was cancelled or ran out of time. */

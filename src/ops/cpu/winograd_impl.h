@@ -55,6 +55,8 @@ inline constexpr int kWinogradVecs = 2;
 inline constexpr int64_t kWinogradColumns = 16, kWinogradK = 256;
 
 // The columns of a block, in 16 bits, and what is of each.
+//
+//   k 0..3   [ 0 and 2 of columns 0..7 ][ 1 and 3 of them ][ the same of columns 8..15 ]   k 4..7   ...
 class WinogradColumns {
  public:
   void clear() {

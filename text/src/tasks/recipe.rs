@@ -83,6 +83,8 @@ pub struct Recipe {
     pub max_prompt_tokens: usize,
     /// An answer ends before this text; "" = never.
     pub stop: String,
+    /// White space around a text stays.
+    pub keep_space: bool,
     pub request: Map<String, Value>,
     /// Models whose files have all of one of these call for the recipe.
     pub lines: Vec<Line>,

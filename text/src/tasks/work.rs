@@ -437,7 +437,9 @@ impl Work {
         if setup.method().writes_text() && (info.status == 0 || info.generated_tokens > 0) {
             let tokens = job.tokens(index)?;
             let stops = &setup.options.stops;
-            let (text, is_stopped) = super::written::finished(&setup.text, stops, &tokens)?;
+            let keep_space = setup.options.recipe.keep_space;
+            let (text, is_stopped) =
+                super::written::finished(&setup.text, stops, keep_space, &tokens)?;
             item.text = text;
             if is_stopped && info.status == 0 {
                 info.finish = PREFIX_FINISH_STOP;

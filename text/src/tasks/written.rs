@@ -11,13 +11,20 @@ use crate::error::Result;
 use crate::text::Text;
 use std::sync::Arc;
 
-/// What a caller gets of these tokens: without white space around it, up to the first stop text; and
-/// whether there was one.
-pub fn finished(text: &Text, stops: &[String], tokens: &[i32]) -> Result<(String, bool)> {
+/// What a caller gets of these tokens: up to the first stop text, without white space around it unless
+/// that is kept; and whether there was one.
+pub fn finished(
+    text: &Text,
+    stops: &[String],
+    keep_space: bool,
+    tokens: &[i32],
+) -> Result<(String, bool)> {
     let whole = text.decode(&with_text(tokens, text.vocab_size()), true)?;
-    let stop = stop_in(&whole, 0, blank(&whole), stops);
-    let end = stop.unwrap_or(whole.len());
-    Ok((whole[..end].trim().to_string(), stop.is_some()))
+    let front = if keep_space { 0 } else { blank(&whole) };
+    let stop = stop_in(&whole, 0, front, stops);
+    let given = &whole[..stop.unwrap_or(whole.len())];
+    let given = if keep_space { given } else { given.trim() };
+    Ok((given.to_string(), stop.is_some()))
 }
 
 /// Bytes of white space in front.
@@ -54,7 +61,8 @@ pub struct Written {
     detok: Detok,
     vocab_size: u32,
     text: String,
-    /// Bytes of white space in front: a stop text may begin there, what a caller gets does not.
+    keep_space: bool,
+    /// Bytes of white space in front, unless it is kept: a stop text may begin there, what a caller gets does not.
     blank: usize,
     /// Bytes behind those that were given out.
     given: usize,
@@ -67,11 +75,12 @@ pub struct Written {
 }
 
 impl Written {
-    pub fn new(text: &Arc<Text>) -> Written {
+    pub fn new(text: &Arc<Text>, keep_space: bool) -> Written {
         Written {
             vocab_size: text.vocab_size(),
             detok: Detok::new(text.clone(), true),
             text: String::new(),
+            keep_space,
             blank: 0,
             given: 0,
             searched: 0,
@@ -86,7 +95,7 @@ impl Written {
             return Ok(());
         }
         let piece = self.detok.push(&with_text(&[token], self.vocab_size))?;
-        if self.blank == self.text.len() {
+        if !self.keep_space && self.blank == self.text.len() {
             self.blank += blank(&piece);
         }
         self.text.push_str(&piece);
@@ -114,9 +123,14 @@ impl Written {
             true => 0,
             false => begun(&self.text, stops),
         };
-        let sure = self.text[..self.text.len() - held].trim_end().len();
+        let sure = &self.text[..self.text.len() - held];
+        let sure = if self.keep_space {
+            sure
+        } else {
+            sure.trim_end()
+        };
         let given = self.blank + self.given;
-        let piece = self.text.get(given..sure).unwrap_or("").to_string();
+        let piece = sure.get(given..).unwrap_or("").to_string();
         self.given += piece.len();
         piece
     }
@@ -172,7 +186,7 @@ mod tests {
             (&[2, 1], "A"),
             (&[3, 2, 1], "A"),
         ] {
-            let mut written = Written::new(&text);
+            let mut written = Written::new(&text, false);
             let mut pieces = String::new();
             for token in tokens {
                 written.push(*token, &stops).unwrap();
@@ -180,13 +194,17 @@ mod tests {
             }
             assert!(written.is_over, "{tokens:?}");
             assert_eq!(pieces, wanted, "{tokens:?}");
-            let found = finished(&text, &stops, tokens).unwrap();
+            let found = finished(&text, &stops, false, tokens).unwrap();
             assert_eq!(found, (wanted.to_string(), true), "{tokens:?}");
         }
     }
 
     /// A vocabulary of single characters, and what comes of a text in it, piece by piece.
     fn streamed(text: &str, stops: &[&str]) -> (Vec<String>, String, bool) {
+        written(text, stops, false)
+    }
+
+    fn written(text: &str, stops: &[&str], keep_space: bool) -> (Vec<String>, String, bool) {
         let mut ids: Vec<char> = " abcdefghijklmnopqrstuvwxyz\n.é".chars().collect();
         ids.dedup();
         let vocabulary: serde_json::Map<String, serde_json::Value> = ids
@@ -205,13 +223,13 @@ mod tests {
             .chars()
             .map(|c| ids.iter().position(|i| *i == c).unwrap() as i32)
             .collect();
-        let mut written = Written::new(&tokenizer);
+        let mut written = Written::new(&tokenizer, keep_space);
         let mut pieces = Vec::new();
         for token in &tokens {
             written.push(*token, &stops).unwrap();
             pieces.push(written.piece(&stops));
         }
-        let (whole, stopped) = finished(&tokenizer, &stops, &tokens).unwrap();
+        let (whole, stopped) = finished(&tokenizer, &stops, keep_space, &tokens).unwrap();
         assert_eq!(stopped, written.is_over);
         pieces.push(written.rest(&whole));
         assert_eq!(pieces.concat(), whole, "{text:?} {stops:?}");
@@ -258,6 +276,18 @@ mod tests {
     }
 
     #[test]
+    fn white_space_is_kept_where_the_recipe_says_so() {
+        let (pieces, whole, over) = written(" \n ab \n", &[], true);
+        assert_eq!((whole.as_str(), over), (" \n ab \n", false));
+        assert_eq!(pieces, [" ", "\n", " ", "a", "b", " ", "\n", ""]);
+        let (_, whole, over) = written(" a\n b", &["\n b"], true);
+        assert_eq!((whole.as_str(), over), (" a", true));
+        let (pieces, whole, over) = written("  \n", &["\n"], true);
+        assert_eq!((whole.as_str(), over), ("  ", true), "in front, too");
+        assert_eq!(pieces, [" ", " ", "", ""]);
+    }
+
+    #[test]
     fn lost_tokens_leave_the_rest_to_the_end() {
         let (stops, text) = (Vec::new(), "ab");
         let loaded = from_texts(
@@ -265,7 +295,7 @@ mod tests {
             None,
         )
         .unwrap();
-        let mut written = Written::new(&Arc::new(Text::new(loaded).unwrap()));
+        let mut written = Written::new(&Arc::new(Text::new(loaded).unwrap()), false);
         written.push(0, &stops).unwrap();
         assert_eq!(written.piece(&stops), "a");
         written.lose();

@@ -169,7 +169,12 @@ fn it_completes() {
     let (engine, tokenizer) = engine();
     let options = Options::new().unwrap().set("max_tokens", 12).unwrap();
     let prompt = "Bread is made of";
+    let bare = all(prefix::generate(engine, tokenizer, &[prompt], Some(&options)).unwrap());
+    let options = options.set("recipe", "completion-markup").unwrap();
     let want = all(prefix::generate(engine, tokenizer, &[prompt], Some(&options)).unwrap());
+    // What is to go behind a prompt, such as code, begins with its white space.
+    assert_ne!(want, bare);
+    assert_eq!(want[0].trim(), bare[0]);
     let service = start(|_| {});
     let mut body = json!({"model": "small", "prompt": prompt, "max_tokens": 12, "temperature": 0});
     let whole = service.post("/v1/completions", &body).json(200);

@@ -14,8 +14,9 @@ impl Texts {
     /// None where nobody wants to see tokens before all of them are there.
     pub(super) fn new(setup: &Setup, requests: usize) -> Option<Texts> {
         let is_wanted = setup.options.stream || !setup.options.stops.is_empty();
+        let begin = || Written::new(&setup.text, setup.options.recipe.keep_space);
         (setup.method().writes_text() && is_wanted).then(|| Texts {
-            texts: (0..requests).map(|_| Written::new(&setup.text)).collect(),
+            texts: (0..requests).map(|_| begin()).collect(),
         })
     }
 
