@@ -15,7 +15,7 @@ type EventKind int32
 const (
 	EventStarted  EventKind = swig.PREFIX_EVENT_STARTED
 	EventToken    EventKind = swig.PREFIX_EVENT_TOKEN
-	EventLost     EventKind = swig.PREFIX_EVENT_LOST // Count events of the job were not read in time
+	EventLost     EventKind = swig.PREFIX_EVENT_LOST // Count tokens of the job were not read in time
 	EventFinished EventKind = swig.PREFIX_EVENT_FINISHED
 	EventError    EventKind = swig.PREFIX_EVENT_ERROR
 	EventText     EventKind = swig.PREFIX_EVENT_TEXT // of tasks, with option stream

@@ -61,7 +61,7 @@ def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: in
         values, lengths = (numpy.concatenate([batch[name].combine_chunks().flatten().to_numpy() for batch in outlines])
                            .reshape(-1, len(columns)) for name in ("values", "lengths"))
         plan, figures = _plan(values, lengths, parts)
-    known = ray.put((keys, *plan))  # arrays, of which workers make no copy
+    known = ray.put((keys, *plan))  # of the arrays workers make no copy
 
     def prompts(batch: pyarrow.Table) -> pyarrow.Table:
         keys, part, place, order = ray.get(known)

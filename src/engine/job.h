@@ -88,7 +88,8 @@ class Job {
   void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
   // Events before the last one of a request. Where too many are not read, or there is no memory, a
-  // kToken is counted instead, and the next event comes after a kLost.
+  // kToken is counted instead, and the next event comes after a kLost. Without memory a kStarted is
+  // left out.
   void post(size_t i, Event::Kind kind, int32_t token = -1, float logprob = 0) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: after it
   // the result can be read, and the job does not end before its last event. Without memory for the

@@ -380,8 +380,10 @@ class Loader {
 
   // A GGUF file is a whole model; of the others the names of tensors tell the file.
   std::string file() const {
-    const std::vector<Tensor>& all = files_.tensors->tensors();
-    return config_.from_gguf && !all.empty() ? all.front().file->name() + ": " : "";
+    if (!config_.from_gguf) return "";
+    for (const Tensor& tensor : files_.tensors->tensors())
+      if (tensor.file) return tensor.file->name() + ": ";  // those of packed matrices have none
+    return "";
   }
 
   const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {

@@ -324,7 +324,7 @@ TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsGone) {
   run(brief, Code::kOutOfRange);
 }
 
-// No step lets go of it while nothing runs: whoever asks first does.
+// No step lets go of it while nothing runs: the first question does.
 TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsInNoReport) {
   int64_t next = 0;  // event
   const std::pair<const char*, std::function<bool()>> reports[] = {

@@ -111,6 +111,17 @@ TEST_P(PackedModels, HaveTheBitsAndTheNamesOfTheModelItself) {
 }
 
 // Published files often hold the embedding once more, under the name of an output matrix.
+TEST(PackedModel, OfAGgufFileWithoutATensorIsRefusedByName) {
+  const TempFolder folder;
+  const std::string packed = folder / "packed.gguf";
+  pack(testing_support::golden_models() + "/llama-gguf-q8_0.gguf", packed);
+  std::string bytes = read(packed);
+  bytes.replace(bytes.find("blk.1.attn_norm.weight"), 22, "blk.1.attn_Norm.weight");
+  std::ofstream(packed, std::ios::binary) << bytes;
+  expect_error(Code::kFormat, {packed, "blk.1.attn_norm.weight", "missing"},
+               [&] { open_int8(packed); });
+}
+
 TEST(PackedModel, OfATiedModelWhoseFileRepeatsTheEmbedding) {
   const std::string from = testing_support::golden_models() + "/mistral-base";
   const TempFolder folder;

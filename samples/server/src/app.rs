@@ -73,7 +73,7 @@ impl App {
         let (model, dtype) = Model::of(&engine)?;
         Ok(Arc::new(App {
             gate: Gate::new(config.max_requests),
-            places: Places::new(config.max_connections),
+            places: Places::new(config.max_connections, config.body),
             tenants: Tenants::new(config.keys.clone(), config.max_tenants),
             metrics: Metrics::default(),
             page: PageState::default(),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -65,7 +66,7 @@ async fn run(config: Config) -> Result<(), String> {
     let of_port = |why: std::io::Error| format!("{listen}: {why}");
     let socket = serve::bind(listen).map_err(of_port)?;
     let mut signals = Signals::new().map_err(|why| text(&why))?;
-    show_log().map_err(|why| text(&why))?;
+    let logged = show_log().map_err(|why| text(&why))?;
     let app = tokio::select! {
         app = load(config) => app?,
         _ = signals.next() => {
@@ -73,7 +74,7 @@ async fn run(config: Config) -> Result<(), String> {
             return Ok(());
         }
     };
-    show_warnings(&app.engine).map_err(|why| text(&why))?;
+    show_warnings(&app.engine, &logged).map_err(|why| text(&why))?;
     let ports = events::start(app.engine.clone(), &app.config.events).await;
     let ports = ports.map_err(|why| format!("cache events: {why}"))?;
     let listener = serve::listen(socket).map_err(of_port)?;
@@ -120,8 +121,8 @@ impl Signals {
     }
 }
 
-/// Whoever sends a second signal does not want to wait for what still runs. The code is the one that shells give a program
-/// that a signal ended.
+/// A second signal asks for the end without what still runs. The code is the one that shells give a program that a signal
+/// ended.
 async fn end_at_once(mut signals: Signals) {
     tokio::time::sleep(ECHO).await;
     while signals.next().now_or_never().is_some() {}
@@ -155,26 +156,38 @@ async fn load(config: Config) -> Result<Shared, String> {
     App::new(engine, tokenizer, config).map_err(|why| why.message)
 }
 
+/// What the log told until the warnings of the options were shown, some of which are in it, too.
+type Logged = Arc<Mutex<Option<Vec<String>>>>;
+
 /// The library never prints: what it warns of goes to standard error, as what the program says itself. This is of the
 /// options; what it finds in the files of the model, and later, is in the log.
-fn show_warnings(engine: &Engine) -> prefix::Result<()> {
+fn show_warnings(engine: &Engine, logged: &Logged) -> prefix::Result<()> {
     let info: Value = serde_json::from_str(&engine.info_json()?).unwrap_or_default();
+    let logged = logged.lock().unwrap_or_else(PoisonError::into_inner).take();
     for warning in info["warnings"].as_array().into_iter().flatten() {
         let text = warning.as_str().unwrap_or_default();
-        say(format_args!("warning: {text}"));
+        if !logged.iter().flatten().any(|told| told == text) {
+            say(format_args!("warning: {text}"));
+        }
     }
     Ok(())
 }
 
-fn show_log() -> prefix::Result<()> {
-    log::set_sink(|level, text| {
+fn show_log() -> prefix::Result<Logged> {
+    let logged = Logged::new(Mutex::new(Some(Vec::new())));
+    let own = logged.clone();
+    log::set_sink(move |level, text| {
+        if let Some(told) = &mut *own.lock().unwrap_or_else(PoisonError::into_inner) {
+            told.push(text.to_string());
+        }
         let kind = if level < Level::Error {
             "warning"
         } else {
             "error"
         };
         say(format_args!("{kind}: {text}"));
-    })
+    })?;
+    Ok(logged)
 }
 
 /// In a thread of its own, which the end of the program does not wait for: files may be on a slow disk.

@@ -19,6 +19,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{timeout, Instant};
 
+use crate::body::Limits;
 use crate::uploads::Uploads;
 
 /// How long a client may take at least, whoever waits: as many as there are places may well come at once.
@@ -36,11 +37,12 @@ pub struct Places {
 }
 
 impl Places {
-    pub fn new(count: usize) -> Arc<Places> {
+    /// `body`: limits of one.
+    pub fn new(count: usize, body: Limits) -> Arc<Places> {
         Arc::new(Places {
             free: Arc::new(Semaphore::new(count)),
             waiting: Mutex::default(),
-            uploads: Uploads::default(),
+            uploads: Uploads::new(body),
             next: AtomicU64::new(1),
             closed: AtomicU64::new(0),
         })
@@ -56,7 +58,7 @@ impl Places {
             }
             patience = match self.make_room() {
                 true => PATIENCE,
-                false => self.patience(),
+                false => self.patience().max(PATIENCE / 10), // bodies that come fast enough stay
             };
         }
     }
@@ -192,13 +194,18 @@ mod tests {
 
     use super::*;
 
+    const LIMITS: Limits = Limits {
+        bytes: 1 << 20,
+        time: PATIENCE,
+    };
+
     fn is_closed(seat: &Seat) -> bool {
         seat.closed().now_or_never().is_some()
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_one_that_waits_longest_makes_room() {
-        let places = Places::new(3);
+        let places = Places::new(3, LIMITS);
         let seats = [(); 3].map(|()| Seat::new(&places));
         let mut taken = Vec::new();
         for _ in &seats {

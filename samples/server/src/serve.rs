@@ -118,11 +118,11 @@ async fn accept(
         match listener.accept().await {
             Ok((stream, _)) => *next = Some(stream),
             Err(why) => {
-                // Out of file descriptors, which a system may give fewer of than there are places.
-                if why.kind() != ErrorKind::ConnectionAborted {
-                    app.places.make_room();
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
+                // Out of file descriptors, which a system may give fewer of than there are places. One that was told to
+                // go needs a moment for it.
+                let made = why.kind() != ErrorKind::ConnectionAborted && app.places.make_room();
+                let pause = if made { 100 } else { 10 };
+                tokio::time::sleep(Duration::from_millis(pause)).await;
             }
         }
         // Those behind it wait where the system keeps them.

@@ -1,5 +1,5 @@
 //! Bodies of requests that are on their way. While another connection waits for a place, the slowest of them gives its own
-//! up: who keeps a place by sending little would have to send as much as those who send in earnest.
+//! up: to keep a place a body would have to come as fast as those that are sent in earnest.
 //!
 //! ```text
 //!   head ──> nothing there yet ── for PATIENCE, and another needs the place ──> an error in place of the rest: 408
@@ -21,11 +21,16 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use crate::body::Limits;
 use crate::places::{Places, PATIENCE};
 
-/// Those that wait for more bytes, by the order in which their heads came.
-#[derive(Debug, Default)]
-pub struct Uploads(Mutex<BTreeMap<u64, Waiting>>);
+#[derive(Debug)]
+pub struct Uploads {
+    /// Those that wait for more bytes, by the order in which their heads came.
+    waiting: Mutex<BTreeMap<u64, Waiting>>,
+    /// Bytes a second by which the longest body comes in its time: such a body stays, be it the only one.
+    enough: f64,
+}
 
 #[derive(Debug)]
 struct Waiting {
@@ -43,6 +48,13 @@ impl Waiting {
 }
 
 impl Uploads {
+    pub fn new(body: Limits) -> Uploads {
+        Uploads {
+            waiting: Mutex::default(),
+            enough: body.bytes as f64 / body.time.as_secs_f64(),
+        }
+    }
+
     /// Since when the oldest waits.
     pub fn oldest(&self) -> Option<Instant> {
         let waiting = self.waiting();
@@ -60,6 +72,7 @@ impl Uploads {
         let slowest = waiting
             .iter()
             .filter(|(_, upload)| upload.since.elapsed() >= PATIENCE / 2)
+            .filter(|(_, upload)| upload.rate() < self.enough)
             .min_by(|(_, a), (_, b)| a.rate().total_cmp(&b.rate()));
         let Some(number) = slowest.map(|(number, _)| *number) else {
             return false;
@@ -68,7 +81,7 @@ impl Uploads {
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, Waiting>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -208,7 +221,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_slowest_ends_when_the_oldest_has_had_its_time() {
-        let places = Places::new(4);
+        let body = Limits {
+            bytes: 1000,
+            time: PATIENCE,
+        };
+        let places = Places::new(5, body);
+        let (_enough, mut enough) = begin(&places, 5000).await;
         let (_fast, mut fast) = begin(&places, 500).await;
         let (client, mut slow) = begin(&places, 4).await;
         tokio::time::sleep(PATIENCE / 2).await;
@@ -223,9 +241,10 @@ mod tests {
         // One that was read as a whole, or is not read any more, has nothing to give.
         drop(client);
         assert!(slow.next().await.is_none());
-        drop((fast, slow));
+        drop((fast, slow, new));
         tokio::time::sleep(PATIENCE / 2).await;
-        assert!(!places.make_room(), "too early for the new one");
+        assert!(!places.make_room(), "it comes fast enough");
+        assert!(!is_ended(&mut enough));
         assert_eq!(places.closed.load(Ordering::Relaxed), 1);
     }
 }

@@ -1,5 +1,5 @@
 // Weights times int8 values (ValueTileArgs), a policy for each width of vectors: unsigned bytes of P
-// times signed ones of V, four keys in a lane. As in int8_impl.h, without VNNI a quad is two pairs of
+// times signed ones of V, four keys in a lane. As in int8_lanes.h, without VNNI a quad is two pairs of
 // 16 bits, and sums are exact.
 //
 //   6 rows of P   [ quad | quad | .. ]       V of a page  [ 8 quads of keys ][ 32 columns ][ 4 ]

@@ -85,7 +85,11 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
         let value = match (name, args) {
             (Some(name), [names]) if names.kind() == ValueKind::Map => {
                 used = 1;
-                names.get_item(&Value::from(name))?
+                let value = names.get_item(&Value::from(name))?;
+                if value.is_undefined() {
+                    return Err(invalid(format!("a format has no value for {name:?}")));
+                }
+                value
             }
             (Some(_), _) => return Err(invalid("format requires a mapping")),
             (None, _) => {
@@ -111,6 +115,7 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
                     }
                     _ => value,
                 };
+                let kind = if kind == 'u' { 'd' } else { kind };
                 let format = format!("%{settings}{kind}");
                 formatting::format(FormatStyle::Printf, &format, &[whole])?
             }
@@ -261,16 +266,18 @@ pub fn braces(format: &str, args: &[Value]) -> Result<String, Error> {
         };
         let value = value.ok_or_else(|| invalid(format!("a format has no value for {head:?}")))?;
         let value = inside(value, path)?;
-        let piece = match kind.chars().next() {
-            Some(kind @ ('s' | 'r' | 'a')) => aligned(converted(&value, kind)?, spec)?,
-            Some(_) => return Err(invalid(format!("unknown conversion {kind:?}"))),
-            None if value.as_str().is_some() || (is_container(&value) && spec.is_empty()) => {
+        let piece = match kind {
+            "s" => aligned(converted(&value, 's')?, spec)?,
+            "r" => aligned(converted(&value, 'r')?, spec)?,
+            "a" => aligned(converted(&value, 'a')?, spec)?,
+            "" if value.as_str().is_some() || (is_container(&value) && spec.is_empty()) => {
                 aligned(text_of(&value)?, spec)?
             }
-            None => {
+            "" => {
                 let format = format!("{{:{spec}}}");
                 formatting::format(FormatStyle::StrFormat, &format, &[value])?
             }
+            _ => return Err(invalid(format!("unknown conversion {kind:?}"))),
         };
         push(&mut out, "", &piece)?;
     }
@@ -334,6 +341,12 @@ mod tests {
             let error = printf(format, &text, false).unwrap_err().to_string();
             assert!(error.contains(says), "{format}: {error}");
         }
+        let names = [Value::from_serialize(std::collections::BTreeMap::from([(
+            "a", 1,
+        )]))];
+        let error = printf("%(a)u %(b)s", &names, false).unwrap_err();
+        assert!(error.to_string().contains("no value for \"b\""), "{error}");
+        assert_eq!(printf("%(a)u", &names, false).unwrap(), "1");
         assert_eq!(printf("abc", &text, true).unwrap(), "abc");
         for (format, says) in [
             ("{}{}", "no value"),
@@ -344,6 +357,7 @@ mod tests {
             ("{:=5}", "cannot be formatted"),
             ("{0[a}", "without a ]"),
             ("{!z}", "unknown conversion"),
+            ("{!rx}", "unknown conversion"),
         ] {
             let error = braces(format, &text).unwrap_err().to_string();
             assert!(error.contains(says), "{format}: {error}");

@@ -68,7 +68,8 @@ pub fn without_role(settings: &Map<String, Value>) -> impl Iterator<Item = &Valu
 
 /// added_tokens_decoder: {id: token}, by id.
 fn listed(settings: &Map<String, Value>) -> Result<Option<Vec<AddedToken>>> {
-    let Some(list) = settings.get("added_tokens_decoder") else {
+    let list = settings.get("added_tokens_decoder");
+    let Some(list) = list.filter(|list| !list.is_null()) else {
         return Ok(None);
     };
     let wrong = |what: &str| Error::format(format!("added_tokens_decoder {what}"));
@@ -89,8 +90,8 @@ fn listed(settings: &Map<String, Value>) -> Result<Option<Vec<AddedToken>>> {
     Ok(Some(tokens.into_iter().map(|(_, token)| token).collect()))
 }
 
-/// Adds what the settings name. What they say of a token that is there already replaces what
-/// tokenizer.json says, but for roles: theirs only makes it a special one. A special one stays one.
+/// Adds what the settings name. What their list says of a token that is there already replaces what tokenizer.json says;
+/// a role only makes one of the list, or without a list any, a special one. A special one stays one.
 pub fn add(tokenizer: &mut Tokenizer, settings: &Map<String, Value>) -> Result<()> {
     let vocabulary = tokenizer.get_added_vocabulary().get_added_tokens_decoder();
     let there: HashMap<&str, &AddedToken> = vocabulary

@@ -78,15 +78,15 @@ const NOT_SERVED: [&str; 19] = [
     "use_beam_search",
 ];
 
-/// How many seeds the library has, from 0.
-const SEEDS: i64 = 9_000_000_000_000_001;
-
 /// The same of those that are on unless they are false.
 const NOT_OFF: [&str; 3] = [
     "parallel_tool_calls",
     "skip_special_tokens",
     "spaces_between_special_tokens",
 ];
+
+/// How many seeds the library has, from 0.
+const SEEDS: i64 = 9_000_000_000_000_001;
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "stop is a text or a list of texts")]

@@ -102,12 +102,8 @@ fn what_the_library_warns_of_is_said() {
         program.stop();
         let lines: Vec<String> = said.lines().map(Result::unwrap).collect();
         let begin = "prefix-server: warning: ";
-        assert!(
-            lines
-                .iter()
-                .any(|line| line.starts_with(begin) && line.contains(says)),
-            "{lines:?}"
-        );
+        let told = |line: &&String| line.starts_with(begin) && line.contains(says);
+        assert_eq!(lines.iter().filter(told).count(), 1, "{lines:?}");
     }
 }
 
@@ -206,7 +202,7 @@ fn stop_in_a_stream(
     (status, said, String::from_utf8(body).unwrap())
 }
 
-/// As who presses Ctrl-C again expects.
+/// As a second Ctrl-C does in other programs.
 #[test]
 fn a_second_signal_ends_it_at_once() {
     for (first, second, number) in [("TERM", "INT", 2), ("INT", "TERM", 15)] {

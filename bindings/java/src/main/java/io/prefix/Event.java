@@ -15,7 +15,7 @@ import io.prefix.internal.Struct;
  * @param status of FINISHED and ERROR
  * @param cached tokens found computed; of FINISHED and ERROR
  * @param computed tokens computed; of FINISHED and ERROR
- * @param count of events, of LOST
+ * @param count of tokens, of LOST
  * @param micros when, on the library's monotonic clock
  */
 public record Event(
@@ -36,7 +36,7 @@ public record Event(
         STARTED,
         /** A token was generated. */
         TOKEN,
-        /** Events that were not read in time; results have all tokens. */
+        /** Tokens that were not read in time; results have all of them. */
         LOST,
         /** The request succeeded. */
         FINISHED,
