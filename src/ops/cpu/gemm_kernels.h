@@ -162,8 +162,8 @@ struct GemmKernels {
   void (*gated_bf16)(const GatedArgs& args) = nullptr;  // out is bf16
   void (*gated_f32)(const GatedArgs& args) = nullptr;   // out is f32
 
-  // Multiply-adds in registers only, `iterations` times; returns the FLOP done by tile_bf16's
-  // (or, with f32, tile_f32's) instruction. The benchmark's yardstick.
+  // Multiply-adds in registers only, `iterations` times; returns the FLOP done by the instructions
+  // of tile_bf16, tile_f32 or, of many rows, tile_int8. The benchmark's yardstick.
   double (*peak_bf16)(int64_t iterations) = nullptr;
   double (*peak_f32)(int64_t iterations) = nullptr;
   double (*peak_int8)(int64_t iterations) = nullptr;
