@@ -341,9 +341,7 @@ mod tests {
             let error = printf(format, &text, false).unwrap_err().to_string();
             assert!(error.contains(says), "{format}: {error}");
         }
-        let names = [Value::from_serialize(std::collections::BTreeMap::from([(
-            "a", 1,
-        )]))];
+        let names = [Value::from_pairs([("a", 1)])];
         let error = printf("%(a)u %(b)s", &names, false).unwrap_err();
         assert!(error.to_string().contains("no value for \"b\""), "{error}");
         assert_eq!(printf("%(a)u", &names, false).unwrap(), "1");
