@@ -11,7 +11,6 @@ use crate::roles::Roles;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 pub use hf::from_texts;
@@ -61,26 +60,9 @@ pub fn open(path: &Path) -> Result<Source> {
     })
 }
 
-/// A pipe that nothing is written to would be waited for, and a device may never end.
-fn open_file(path: &Path) -> Result<File> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .map_err(|e| Error::io(path, &e))?;
-    let about = file.metadata().map_err(|e| Error::io(path, &e))?;
-    match about.is_file() {
-        true => Ok(file),
-        false => Err(Error::new(
-            Code::Io,
-            format!("{} is not a regular file", quote_path(path)),
-        )),
-    }
-}
-
 fn is_gguf(path: &Path) -> Result<bool> {
     let mut magic = [0; 4];
-    let mut file = open_file(path)?;
+    let mut file = File::open(path).map_err(|e| Error::io(path, &e))?;
     match file.read_exact(&mut magic) {
         Ok(()) => Ok(magic == *b"GGUF"),
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(false),
@@ -90,7 +72,9 @@ fn is_gguf(path: &Path) -> Result<bool> {
 
 /// A whole text file of at most `most` bytes.
 fn read_text(path: &Path, most: u64) -> Result<String> {
-    let mut file = open_file(path)?.take(most + 1);
+    let mut file = File::open(path)
+        .map_err(|e| Error::io(path, &e))?
+        .take(most + 1);
     let mut bytes = Vec::new();
     loop {
         if bytes.try_reserve((bytes.len() / 2).max(1 << 16)).is_err() {
@@ -135,23 +119,6 @@ fn read_text_if_there(path: &Path, most: u64) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_no_file_is_not_waited_for() {
-        let folder = std::env::temp_dir().join(format!("prefix-text-pipe-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        let pipe = folder.join("tokenizer.json");
-        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
-        assert!(made.unwrap().success());
-        let device = Path::new("/dev/zero");
-        for (path, named) in [(&*folder, &*pipe), (&*pipe, &*pipe), (device, device)] {
-            let error = open(path).err().unwrap();
-            assert_eq!(error.code, Code::Io);
-            let wanted = format!("\"{}\" is not a regular file", named.display());
-            assert_eq!(error.message, wanted);
-        }
-        std::fs::remove_dir_all(&folder).unwrap();
-    }
 
     #[test]
     fn what_is_missing_is_named_as_libprefix_names_it() {

@@ -224,7 +224,7 @@ fn it_completes() {
     assert_eq!(stopped["choices"][0]["finish_reason"], "stop");
     assert_eq!(
         stopped["choices"][0]["text"],
-        first[..first.find(word).unwrap()].trim_end()
+        first[..first.find(word).unwrap()]
     );
 }
 

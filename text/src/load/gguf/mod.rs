@@ -4,13 +4,14 @@ mod byte_level;
 mod sentence_piece;
 mod word_piece;
 
-use super::{open_file, Source};
+use super::Source;
 use crate::error::{quote, Code, Error, Result};
 use crate::gguf::{self, Metadata};
 use crate::pipeline::{assemble, Kind, Model, Parts};
 use crate::roles::Roles;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 use tokenizers::AddedToken;
@@ -36,7 +37,7 @@ const ROLE_KEYS: &[(&str, &str)] = &[
 ];
 
 pub fn load(path: &Path) -> Result<Source> {
-    let file = open_file(path)?;
+    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
     let size = file.metadata().map_err(|e| Error::io(path, &e))?.len();
     let metadata = gguf::read(BufReader::with_capacity(1 << 16, file), size)?;
     from_metadata(&metadata)
