@@ -157,22 +157,8 @@ inline __m256i sum_in_all_lanes(__m256i x) {
   return _mm256_add_epi32(x, _mm256_shuffle_epi32(x, 0xb1));
 }
 
-// Four rows with two vectors of columns fill the registers.
-template <class Fn>
-inline void each_four_rows(int64_t rows, const Fn& fn) {
-  int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) fn.template operator()<4>(row);
-  switch (rows - row) {
-    case 1:
-      return fn.template operator()<1>(row);
-    case 2:
-      return fn.template operator()<2>(row);
-    case 3:
-      return fn.template operator()<3>(row);
-    default:
-      return;
-  }
-}
+// With two vectors of columns they fill the registers.
+inline constexpr int kWinogradRows = 4;
 
 // Asks for what the next tile wants (TileArgs::prefetch_step), a few lines with each block of this one: more at a time
 // would wait for each other.
@@ -218,7 +204,8 @@ inline void multiply_winograd_tile(const TileArgs& t) {
   WinogradColumns columns;
   const int64_t end_column = t.b1 == nullptr ? kPanelColumns : 2 * kPanelColumns;
   const int64_t parts = t.chunks * ((t.kc + kWinogradK - 1) / kWinogradK);
-  NextTile next(t, parts * (end_column / kWinogradColumns) * ((t.rows + 3) / 4));
+  NextTile next(
+      t, parts * (end_column / kWinogradColumns) * ((t.rows + kWinogradRows - 1) / kWinogradRows));
   TileArgs part = t;
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     for (int64_t k = 0; k < t.kc; k += kWinogradK) {
@@ -230,7 +217,7 @@ inline void multiply_winograd_tile(const TileArgs& t) {
         columns.add<Int8ByPairs>(
             static_cast<const uint8_t*>(panel) + k * kPanelColumns + column % kPanelColumns * 4,
             part.kc);
-        each_four_rows(t.rows, [&]<int MR>(int64_t row) {
+        each_row_block<0, kWinogradRows>(t.rows, [&]<int MR>(int64_t row) {
           next.step();
           multiply_winograd_block<MR>(part, columns, row, column);
         });
@@ -287,7 +274,7 @@ inline void multiply_winograd_value_tile(const ValueTileArgs& t) {
         columns.add<ValuesByPairs>(reinterpret_cast<const int8_t*>(t.blocks[page]) +
                                        column / 32 * (32 * 32) + column % 32 * 4,
                                    32);
-      each_four_rows(rows, [&]<int MR>(int64_t row) {
+      each_row_block<0, kWinogradRows>(rows, [&]<int MR>(int64_t row) {
         multiply_winograd_values<MR>(t, weights[row], kKeys, of_rows + row, columns, begin + row,
                                      column);
       });
