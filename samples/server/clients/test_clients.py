@@ -64,6 +64,26 @@ class Clients(unittest.TestCase):
             self.openai.completions.create(model="small", prompt="word " * 9000)
         self.assertEqual(raised.exception.code, "context_length_exceeded")
 
+    def test_openai_names_requests(self):
+        answer = self.openai.embeddings.create(model="small", input="a")
+        self.assertRegex(answer._request_id, "^req-")
+        with self.assertRaises(openai.NotFoundError) as raised:
+            self.openai.embeddings.create(model="large", input="a", extra_headers={"x-request-id": "mine"})
+        self.assertEqual(raised.exception.request_id, "mine")
+
+    def test_openai_does_not_ask_again_when_time_is_over(self):
+        patient = self.openai.with_options(max_retries=2)
+        asked = {"model": "small", "prompt": "A", "max_tokens": 1500, "extra_body": {"ignore_eos": True}}
+        with self.assertRaises(openai.InternalServerError) as raised:
+            patient.completions.create(**asked, extra_headers={"prefix-deadline-ms": "1"})
+        self.assertEqual(raised.exception.status_code, 504)
+        late = [line for line in self.service.get("/metrics")[1].splitlines() if "answers_total" in line and "504" in line]
+        self.assertEqual(late, ['prefix_server_answers_total{path="/v1/completions",code="504"} 1'])
+        # In the middle of a stream, or before it.
+        with self.assertRaises(openai.APIError) as raised:
+            list(self.openai.completions.create(**asked, stream=True, extra_headers={"prefix-deadline-ms": "400"}))
+        self.assertEqual(raised.exception.code, "deadline_exceeded")
+
     def test_cohere_ranks(self):
         client = cohere.ClientV2(api_key="one", base_url=self.url)
         answer = client.rerank(model="small", query="How is bread made?", documents=DOCUMENTS, top_n=2)

@@ -15,6 +15,7 @@ pub const HELP: &str = "\
 prefix-server - rerank, embed, complete and chat over HTTP, with the library libprefix
 
 usage: prefix-server --model PATH [options]
+       prefix-server --version | --help
 
   --model PATH              a .gguf file or a Hugging Face directory
   --name NAME               what clients and /metrics call it; default: the last part of the path without .gguf
@@ -26,6 +27,9 @@ usage: prefix-server --model PATH [options]
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
   --page on|off             a page at / that shows the cache and the requests; default on
+  --cors ORIGIN             lets scripts of this site ask from a browser, as https://example.org, or * those of all; may
+                            be repeated; default: none
+  --log-requests on|off     a line on standard error for each request; default off
 
 cache events over ZeroMQ, for routers:
   --kv-events ADDRESS       where they are published, as 127.0.0.1:5557; default: nowhere
@@ -43,7 +47,7 @@ limits:
   --chat-tokens N           most tokens of a chat that names no limit; default 512
   --deadline SECONDS        longest time for an answer; default 300
   --read-seconds N          longest time for a body or a head to come; default 30
-  --write-seconds N         longest time that a client reads nothing; default 30
+  --write-seconds N         longest time that a client reads nothing, or less than 1 KiB a second; default 30
   --drain-seconds N         after SIGTERM or SIGINT, time for what runs; default 30; a second signal ends it at once
 ";
 
@@ -69,6 +73,14 @@ impl Default for Events {
     }
 }
 
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Command {
+    Serve(Box<Config>),
+    Help,
+    Version,
+}
+
 #[derive(Debug, Clone)]
 pub struct Config {
     pub model: PathBuf,
@@ -80,6 +92,9 @@ pub struct Config {
     pub labels: Vec<String>,
     pub keys: Option<HashSet<String>>,
     pub page: bool,
+    /// Whose scripts may ask from a browser; `*` stands for everybody's.
+    pub cors: Vec<String>,
+    pub log_requests: bool,
     pub events: Events,
     pub max_requests: u32,
     pub max_connections: usize,
@@ -109,6 +124,8 @@ impl Config {
             labels: Vec::new(),
             keys: None,
             page: true,
+            cors: Vec::new(),
+            log_requests: false,
             events: Events::default(),
             max_requests: 256,
             max_connections: 1024,
@@ -125,16 +142,24 @@ impl Config {
         }
     }
 
-    /// `None` when help is wanted.
-    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Config>, String> {
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Command, String> {
         let mut pairs = Vec::new();
         let mut arguments = arguments;
-        while let Some(flag) = arguments.next() {
-            if flag == "--help" || flag == "-h" {
-                return Ok(None);
+        while let Some(word) = arguments.next() {
+            match word.as_str() {
+                "-h" | "--help" => return Ok(Command::Help),
+                "--version" => return Ok(Command::Version),
+                _ => {}
             }
-            let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
-            pairs.push((flag, value));
+            // --name=value and --name value are the same.
+            let pair = match word.split_once('=') {
+                Some((flag, value)) if flag.starts_with("--") => (flag.into(), value.into()),
+                _ => {
+                    let value = arguments.next().ok_or(format!("{word} needs a value"))?;
+                    (word, value)
+                }
+            };
+            pairs.push(pair);
         }
         // The last one of each, as containers want it whose entry has some already.
         let model = pairs.iter().rfind(|(flag, _)| flag == "--model");
@@ -146,14 +171,14 @@ impl Config {
         if config.events.replay.is_some() && config.events.publish.is_none() {
             return Err("--kv-events-replay needs --kv-events".into());
         }
-        Ok(Some(config))
+        Ok(Command::Serve(Box::new(config)))
     }
 
     fn set(&mut self, flag: &str, value: String) -> Result<(), String> {
         match flag {
             "--model" => {}
             "--name" => self.name = value,
-            "--listen" => self.listen = number(flag, &value)?,
+            "--listen" => self.listen = address(flag, &value)?,
             "--option" => {
                 let pair = value.split_once('=');
                 let (key, value) = pair.ok_or(format!("--option {value} is not KEY=VALUE"))?;
@@ -166,15 +191,11 @@ impl Config {
             "--embed-recipe" => self.embed_recipe = Some(value),
             "--labels" => self.labels = labels(&value)?,
             "--api-keys" => self.keys = Some(keys(&value)?),
-            "--page" => {
-                self.page = match value.as_str() {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(format!("--page {value} is neither on nor off")),
-                }
-            }
-            "--kv-events" => self.events.publish = Some(number(flag, &value)?),
-            "--kv-events-replay" => self.events.replay = Some(number(flag, &value)?),
+            "--page" => self.page = is_on(flag, &value)?,
+            "--cors" => self.cors.push(origin(value)?),
+            "--log-requests" => self.log_requests = is_on(flag, &value)?,
+            "--kv-events" => self.events.publish = Some(address(flag, &value)?),
+            "--kv-events-replay" => self.events.replay = Some(address(flag, &value)?),
             "--kv-events-dialect" => self.events.dialect = number(flag, &value)?,
             "--kv-events-topic" => self.events.topic = value,
             "--kv-events-kept" => self.events.kept = at_least_1(flag, &value)?,
@@ -199,6 +220,38 @@ impl Config {
 fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
     let wrong = |_| format!("{flag} does not take \"{value}\"");
     value.parse().map_err(wrong)
+}
+
+fn address(flag: &str, value: &str) -> Result<SocketAddr, String> {
+    let wrong =
+        |_| format!("{flag} {value} is not an IP address and a port, as 127.0.0.1:8080 or [::]:80");
+    value.parse().map_err(wrong)
+}
+
+fn is_on(flag: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{flag} {value} is neither on nor off")),
+    }
+}
+
+/// As browsers write it: one with a path, or in other letters, would never be that of a request.
+fn origin(value: String) -> Result<String, String> {
+    let host = value
+        .strip_prefix("https://")
+        .or_else(|| value.strip_prefix("http://"));
+    let is_host = |host: &str| {
+        let is_part =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-_:[]".contains(c);
+        !host.is_empty() && host.chars().all(is_part)
+    };
+    match value == "*" || host.is_some_and(is_host) {
+        true => Ok(value),
+        false => Err(format!(
+            "--cors {value} is not an origin, as https://example.org or http://localhost:3000, or *"
+        )),
+    }
 }
 
 fn at_least_1<T: TryFrom<u64>>(flag: &str, value: &str) -> Result<T, String> {
@@ -245,8 +298,15 @@ fn keys(path: &str) -> Result<HashSet<String>, String> {
 mod tests {
     use super::*;
 
+    fn config(command: Command) -> Option<Config> {
+        match command {
+            Command::Serve(config) => Some(*config),
+            _ => None,
+        }
+    }
+
     fn parse(line: &str) -> Result<Option<Config>, String> {
-        Config::parse(line.split(' ').map(str::to_string))
+        Config::parse(line.split(' ').map(str::to_string)).map(config)
     }
 
     #[test]
@@ -281,8 +341,8 @@ mod tests {
     #[test]
     fn labels_may_have_blanks_between_them() {
         let line = ["--model", "a", "--labels", "food, old town ,city"];
-        let config = Config::parse(line.map(str::to_string).into_iter());
-        let labels = config.unwrap().unwrap().labels;
+        let command = Config::parse(line.map(str::to_string).into_iter());
+        let labels = config(command.unwrap()).unwrap().labels;
         assert_eq!(labels, ["food", "old town", "city"]);
     }
 
@@ -318,6 +378,16 @@ mod tests {
             ("--model a --option threads", "KEY=VALUE"),
             ("--model a --api-keys /nowhere/keys", "/nowhere/keys"),
             ("--model a --page yes", "--page yes"),
+            ("--model a --log-requests 1", "--log-requests 1"),
+            (
+                "--model a --cors https://example.org/",
+                "example.org/ is not",
+            ),
+            ("--model a --cors example.org", "--cors example.org"),
+            (
+                "--model a --cors https://Example.org",
+                "https://Example.org",
+            ),
             ("--model a --kv-events tcp://*:5557", "tcp://*:5557"),
             ("--model a --kv-events-dialect dynamo", "dynamo"),
             ("--model a --kv-events-replay 127.0.0.1:5558", "--kv-events"),
@@ -327,20 +397,48 @@ mod tests {
             let why = parse(line).unwrap_err();
             assert!(why.contains(word), "{line}: {why}");
         }
-        assert!(parse("--help").unwrap().is_none());
     }
 
     #[test]
-    fn help_names_every_option() {
+    fn help_and_the_version_need_no_model() {
+        let command = |line: &str| Config::parse(line.split(' ').map(str::to_string)).unwrap();
+        for line in ["--help", "-h", "--listen nonsense --help"] {
+            assert!(matches!(command(line), Command::Help), "{line}");
+        }
+        assert!(matches!(command("--version"), Command::Version));
+    }
+
+    #[test]
+    fn a_value_may_stand_behind_an_equals_sign() {
+        let config = parse("--model=a=b.gguf --option threads=2 --option=cache_bytes=1G --cors=*");
+        let config = config.unwrap().unwrap();
+        assert_eq!(config.name, "a=b");
+        let options = [("threads", "2"), ("cache_bytes", "1G")];
+        assert_eq!(config.options, options.map(|(a, b)| (a.into(), b.into())));
+        assert_eq!(config.cors, ["*"]);
+    }
+
+    #[test]
+    fn origins_are_those_that_browsers_send() {
+        let line = "--model a --cors https://example.org --cors http://localhost:3000 --cors http://[::1]:80";
+        assert_eq!(parse(line).unwrap().unwrap().cors.len(), 3);
+    }
+
+    #[test]
+    fn help_and_the_readme_name_every_option() {
+        let readme = include_str!("../README.md");
         let source = include_str!("config.rs");
         let flags = source
             .lines()
             .filter_map(|line| line.trim().strip_prefix("\"--")?.split_once("\" =>"));
         let mut count = 0;
         for (flag, _) in flags {
-            assert!(HELP.contains(&format!("--{flag} ")), "--{flag}");
+            let flag = format!("--{flag}");
+            assert!(HELP.contains(&format!("{flag} ")), "{flag}");
+            let mut named = readme.split(&flag).skip(1);
+            assert!(named.any(|rest| rest.starts_with([' ', '`'])), "{flag}");
             count += 1;
         }
-        assert!(count > 15);
+        assert!(count > 25, "{count}");
     }
 }

@@ -1,12 +1,14 @@
 //! Failures as the clients of each API read them: status codes and bodies.
 
-use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{HeaderName, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
 use serde_json::{json, Value};
 
 use crate::failure::{Failure, Kind};
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Whose clients ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +25,15 @@ impl Dialect {
     /// Writes the body of an answer that is a [`Failure`]; other answers pass.
     pub async fn render(self, mut response: Response) -> Response {
         match response.extensions_mut().remove::<Failure>() {
-            Some(failure) => self.response(&failure),
+            Some(failure) => self.response(failure),
             None => response,
         }
     }
 
-    pub fn response(self, failure: &Failure) -> Response {
+    /// The failure goes along, for those who tell of it.
+    pub fn response(self, failure: Failure) -> Response {
         let status = self.status(failure.kind);
-        let mut response = (status, Json(self.body(failure))).into_response();
+        let mut response = (status, Json(self.body(&failure))).into_response();
         let headers = response.headers_mut();
         if matches!(failure.kind, Kind::Overloaded | Kind::Stopping) {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
@@ -38,6 +41,11 @@ impl Dialect {
         if failure.kind == Kind::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if failure.kind == Kind::Deadline {
+            // OpenAI's clients ask twice more otherwise, each time for as long.
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        response.extensions_mut().insert(failure);
         response
     }
 

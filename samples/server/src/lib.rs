@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   serve.rs     connections, and their end; places.rs, uploads.rs: how many, and who makes room
-//!   router.rs    which path is whose; dialect.rs: failures as each API writes them
+//!   router.rs    which path is whose; watch.rs: what is told of each request; cors.rs: scripts of other sites
+//!   dialect.rs   failures as each API writes them
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
 //!   say.rs       what the operator is told
@@ -15,6 +16,7 @@ pub mod body;
 pub mod classes;
 pub mod cohere;
 pub mod config;
+pub mod cors;
 pub mod dialect;
 pub mod events;
 pub mod failure;
@@ -36,3 +38,4 @@ pub mod tei;
 pub mod tenants;
 pub mod uploads;
 pub mod vectors;
+pub mod watch;

@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use prefix::log::{self, Level};
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
-use prefix_server::config::{Config, HELP};
+use prefix_server::config::{Command, Config, HELP};
 use prefix_server::say::{say, tell};
 use prefix_server::{events, router, serve};
 use serde_json::Value;
@@ -23,20 +23,13 @@ fn main() -> ExitCode {
         .skip(1)
         .map(OsString::into_string)
         .collect();
-    let config = arguments
+    let command = arguments
         .map_err(|given| format!("the argument {given:?} is not UTF-8"))
         .and_then(|arguments| Config::parse(arguments.into_iter()));
-    let config = match config {
-        Ok(Some(config)) => config,
-        Ok(None) => {
-            return match std::io::stdout().write_all(HELP.as_bytes()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(why) => {
-                    say(format_args!("standard output: {why}"));
-                    ExitCode::FAILURE
-                }
-            };
-        }
+    let config = match command {
+        Ok(Command::Serve(config)) => *config,
+        Ok(Command::Help) => return answer(HELP),
+        Ok(Command::Version) => return answer(&version()),
         Err(why) => {
             say(why);
             return ExitCode::from(2);
@@ -57,6 +50,24 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// What was asked for instead of a service.
+fn answer(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            say(format_args!("standard output: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Of the library that it finds, too, which may be of another day.
+fn version() -> String {
+    let own = env!("CARGO_PKG_VERSION");
+    let library = prefix::build_info().map_or_else(|why| why.to_string(), str::to_string);
+    format!("prefix-server {own}\n{library}\n")
 }
 
 async fn run(config: Config) -> Result<(), String> {

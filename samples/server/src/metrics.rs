@@ -14,6 +14,8 @@ pub struct Metrics {
     pub disconnects: AtomicU64,
     /// Connections that were closed since nobody read.
     pub stalled: AtomicU64,
+    /// Requests whose head was no HTTP, or too long: they get no further, and are not among the answers.
+    pub broken_heads: AtomicU64,
     answers: Mutex<Answers>,
 }
 
@@ -98,9 +100,15 @@ impl Metrics {
             load(&self.stalled),
         );
         single(
+            "prefix_server_broken_heads_total",
+            "counter",
+            "Requests whose head was not HTTP/1, or too long.",
+            load(&self.broken_heads),
+        );
+        single(
             "prefix_server_made_room_total",
             "counter",
-            "Connections that had nothing under way or sent a body slowly, and were closed since others waited for a place.",
+            "Connections that had nothing under way, did not read or sent a body slowly, and were closed since others waited for a place.",
             closed,
         );
         let answers = self.answers();

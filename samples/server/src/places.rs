@@ -1,10 +1,11 @@
 //! Places for connections. When all are taken, the one whose client has had nothing under way for the longest time makes
-//! room for the next, or else the one whose body comes slowest (`uploads.rs`): whoever connects and says little keeps
-//! nobody out.
+//! room for the next, or else the one whose client has read nothing of its answer for the longest time, or else the one
+//! whose body comes slowest (`uploads.rs`): whoever connects, says little and reads little keeps nobody out.
 //!
 //! ```text
 //!   accepted ──> waits ── a request ──> busy ── its answer is out ──> waits ──> ...
-//!                  └── for PATIENCE, and another needs the place ──> closed
+//!                  │                     └── a write waits ──> unread ── the client reads ──> busy
+//!                  └── for PATIENCE, and another needs the place ──> closed <──┘
 //! ```
 
 use std::collections::BTreeMap;
@@ -28,12 +29,39 @@ pub const PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Places {
     free: Arc<Semaphore>,
-    /// Connections that wait, by the order in which they began to.
-    waiting: Mutex<BTreeMap<u64, (Instant, Arc<Notify>)>>,
+    /// Those whose clients have nothing under way.
+    waiting: Line,
+    /// Those whose clients do not read.
+    unread: Line,
     pub uploads: Uploads,
     next: AtomicU64,
     /// How many were closed for others.
     pub closed: AtomicU64,
+}
+
+/// Connections that wait for their clients, by the order in which they began to.
+#[derive(Debug, Default)]
+struct Line(Mutex<BTreeMap<u64, (Instant, Arc<Notify>)>>);
+
+impl Line {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, (Instant, Arc<Notify>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn oldest(&self) -> Option<Instant> {
+        self.all().first_key_value().map(|(_, one)| one.0)
+    }
+
+    /// Ends the one that has waited longest; false when none has waited for so long.
+    fn close_longest(&self) -> bool {
+        let mut all = self.all();
+        let longest = all.first_entry();
+        let Some(longest) = longest.filter(|entry| entry.get().0.elapsed() >= PATIENCE) else {
+            return false;
+        };
+        longest.remove().1.notify_one();
+        true
+    }
 }
 
 impl Places {
@@ -41,7 +69,8 @@ impl Places {
     pub fn new(count: usize, body: Limits) -> Arc<Places> {
         Arc::new(Places {
             free: Arc::new(Semaphore::new(count)),
-            waiting: Mutex::default(),
+            waiting: Line::default(),
+            unread: Line::default(),
             uploads: Uploads::new(body),
             next: AtomicU64::new(1),
             closed: AtomicU64::new(0),
@@ -65,36 +94,24 @@ impl Places {
 
     /// How long it is until one may have to make room.
     fn patience(&self) -> Duration {
-        let silent = self.waiting().first_key_value().map(|(_, one)| one.0);
-        let since = [silent, self.uploads.oldest()];
+        let lines = [&self.waiting, &self.unread].map(Line::oldest);
+        let since = [lines[0], lines[1], self.uploads.oldest()];
         let oldest = since.into_iter().flatten().min();
         oldest.map_or(PATIENCE, |since| PATIENCE.saturating_sub(since.elapsed()))
     }
 
     /// Ends a connection; false when none has waited for so long.
     pub fn make_room(&self) -> bool {
-        let made = self.close_longest() || self.uploads.end_slowest();
+        let made = self.waiting.close_longest()
+            || self.unread.close_longest()
+            || self.uploads.end_slowest();
         self.closed.fetch_add(u64::from(made), Ordering::Relaxed);
         made
-    }
-
-    fn close_longest(&self) -> bool {
-        let mut waiting = self.waiting();
-        let longest = waiting.first_entry();
-        let Some(longest) = longest.filter(|entry| entry.get().0.elapsed() >= PATIENCE) else {
-            return false;
-        };
-        longest.remove().1.notify_one();
-        true
     }
 
     /// The next one: the order in which connections and requests came.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, (Instant, Arc<Notify>)>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,6 +121,8 @@ pub struct Seat {
     places: Arc<Places>,
     /// Its number among those that wait, or 0.
     number: AtomicU64,
+    /// And among those whose answers are not read.
+    unread: AtomicU64,
     is_answered: AtomicBool,
     close: Arc<Notify>,
 }
@@ -113,6 +132,7 @@ impl Seat {
         let seat = Seat {
             places: places.clone(),
             number: AtomicU64::new(0),
+            unread: AtomicU64::new(0),
             is_answered: AtomicBool::new(true),
             close: Arc::default(),
         };
@@ -124,7 +144,7 @@ impl Seat {
     pub fn begin(&self) {
         self.is_answered.store(false, Ordering::Relaxed);
         let number = self.number.swap(0, Ordering::Relaxed);
-        self.places.waiting().remove(&number);
+        self.places.waiting.all().remove(&number);
     }
 
     /// Nothing is left to be sent; an answer may go on.
@@ -132,9 +152,25 @@ impl Seat {
         if self.is_answered.swap(false, Ordering::Relaxed) {
             let number = self.places.number();
             self.number.store(number, Ordering::Relaxed);
-            let entry = (Instant::now(), self.close.clone());
-            self.places.waiting().insert(number, entry);
+            self.places.waiting.all().insert(number, self.entry());
         }
+    }
+
+    /// A write waits until the client reads.
+    pub fn stops(&self) {
+        let number = self.places.number();
+        self.unread.store(number, Ordering::Relaxed);
+        self.places.unread.all().insert(number, self.entry());
+    }
+
+    /// The client has read.
+    pub fn goes_on(&self) {
+        let number = self.unread.swap(0, Ordering::Relaxed);
+        self.places.unread.all().remove(&number);
+    }
+
+    fn entry(&self) -> (Instant, Arc<Notify>) {
+        (Instant::now(), self.close.clone())
     }
 
     /// Ready when another is to have the place.
@@ -146,6 +182,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         self.begin();
+        self.goes_on();
     }
 }
 
@@ -233,5 +270,29 @@ mod tests {
         seats[0].begin();
         assert!(!places.make_room());
         assert_eq!(places.closed.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_does_not_read_makes_room_behind_who_says_nothing() {
+        let places = Places::new(3, LIMITS);
+        let seats = [(); 3].map(|()| Seat::new(&places));
+        for seat in &seats[..2] {
+            seat.begin();
+            seat.stops();
+        }
+        tokio::time::sleep(PATIENCE / 2).await;
+        seats[0].goes_on();
+        assert!(!places.make_room(), "too early");
+        tokio::time::sleep(PATIENCE / 2).await;
+        let mut closed = Vec::new();
+        while places.make_room() {
+            closed.push(seats.each_ref().map(|seat| is_closed(seat)));
+        }
+        assert_eq!(closed, [[false, false, true], [false, true, false]]);
+        // One that has gone is not there to be closed.
+        seats[0].stops();
+        drop(seats);
+        tokio::time::sleep(PATIENCE).await;
+        assert!(!places.make_room());
     }
 }

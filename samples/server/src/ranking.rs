@@ -4,7 +4,11 @@ use prefix::{Options, Task, TaskKind, Tokenizer};
 use serde::Deserialize;
 
 use crate::app::{App, Call};
-use crate::failure::{Failure, Result};
+use crate::body::Limits;
+use crate::failure::{Failure, Kind, Result};
+
+/// How many times as large as a body queries may be, counted once for each document.
+const BODIES: usize = 16;
 
 /// What to do with texts that are too long for the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -62,6 +66,7 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         return Err(Failure::field("query", "is empty"));
     }
     app.check_count(query.field, query.documents.len())?;
+    check_bytes(query.query.len(), query.documents.len(), app.config.body)?;
     let mut options = call.options()?.set("truncate", query.cut.option())?;
     if let Some(recipe) = &app.config.rerank_recipe {
         options.put("recipe", recipe)?;
@@ -105,6 +110,25 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
         tokens: task.totals()?.tokens_given,
         documents: std::sync::Arc::try_unwrap(documents).unwrap_or_else(|shared| (*shared).clone()),
     })
+}
+
+/// A query is part of the prompt of each document, so that a body may ask for many times its size. It is refused before
+/// a processor has read all of that.
+fn check_bytes(query: usize, documents: usize, body: Limits) -> Result<()> {
+    let limit = body.bytes.saturating_mul(BODIES);
+    let all = query.saturating_mul(documents);
+    match all > limit {
+        true => Err(Failure {
+            field: Some("query".into()),
+            ..Failure::new(
+                Kind::TooLarge,
+                format!(
+                    "has {query} bytes, with {documents} documents {all}; the limit is {limit}"
+                ),
+            )
+        }),
+        false => Ok(()),
+    }
 }
 
 /// How a task with these options reads a score, which its recipe says.

@@ -1,22 +1,15 @@
 //! Which path is whose.
 
-use std::panic::AssertUnwindSafe;
-use std::sync::atomic::Ordering;
-use std::time::Instant;
-
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
-use axum::http::header::CONNECTION;
-use axum::http::HeaderValue;
-use axum::middleware::{from_fn_with_state, map_response, Next};
-use axum::response::{IntoResponse, Response};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use axum::Router;
-use futures_util::FutureExt;
 
 use crate::app::Shared;
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
-use crate::{body, cohere, openai, page, status, tei};
+use crate::{body, cohere, cors, openai, page, status, tei, watch};
 
 pub fn router(app: Shared) -> Router {
     let rerank = Router::new()
@@ -47,7 +40,8 @@ pub fn router(app: Shared) -> Router {
         .merge(spoken(tei, Dialect::Tei))
         .merge(spoken(openai, Dialect::OpenAi))
         .layer(DefaultBodyLimit::disable()) // body.rs has the limit
-        .layer(from_fn_with_state(app.clone(), watch))
+        .layer(from_fn_with_state(app.clone(), cors::allow))
+        .layer(from_fn_with_state(app.clone(), watch::watch))
         .with_state(app)
 }
 
@@ -68,41 +62,4 @@ async fn refuse(app: &Shared, request: Request, kind: Kind, message: String) -> 
     let (head, body) = request.into_parts();
     body::pass_over(&head.headers, body, app.config.body).await;
     Failure::new(kind, message)
-}
-
-/// Counts answers, and those that nobody waited for. A panic is an answer, too.
-async fn watch(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let path = request.extensions().get::<MatchedPath>();
-    let path = path.map_or("other", MatchedPath::as_str).to_string();
-    let waiting = Waiting(&app);
-    let begin = Instant::now();
-    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response = answer.unwrap_or_else(|_| {
-        Dialect::OpenAi.response(&Failure::internal(
-            "it gave up in the middle of the request",
-        ))
-    });
-    waiting.answered();
-    app.metrics
-        .answered(&path, response.status().as_u16(), begin.elapsed());
-    if app.gate.is_refusing() {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(CONNECTION, close);
-    }
-    response.into_response()
-}
-
-/// Counts a disconnect when it is dropped unanswered.
-struct Waiting<'a>(&'a Shared);
-
-impl Waiting<'_> {
-    fn answered(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.metrics.disconnects.fetch_add(1, Ordering::Relaxed);
-    }
 }

@@ -32,6 +32,7 @@ use crate::app::Shared;
 use crate::places::{Answer, Seat};
 use crate::stalled::Stalled;
 use crate::uploads::Upload;
+use crate::watch::Peer;
 
 /// How long the port stays open after the signal at least, for those who do not know yet.
 const LEAD: Duration = Duration::from_millis(500);
@@ -171,13 +172,14 @@ fn open(
     connections: &GracefulShutdown,
 ) {
     let _ = stream.set_nodelay(true); // pieces of a stream are small and must not wait
-    let seat = Seat::new(&app.places);
+    let (seat, peer) = (Seat::new(&app.places), Peer(stream.peer_addr().ok()));
     let stalled = Stalled::new(stream, app.config.write, app.clone(), seat.clone());
     let router = TowerToHyperService::new(router.clone());
     let (taken, places) = (seat.clone(), app.places.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         taken.begin();
-        let request = request.map(|body| Upload::new(body, &places));
+        let mut request = request.map(|body| Upload::new(body, &places));
+        request.extensions_mut().insert(peer);
         let (answer, seat) = (router.call(request), taken.clone());
         async move { Ok::<_, Infallible>(answer.await?.map(|body| Answer::new(body, seat))) }
     });
@@ -193,7 +195,12 @@ fn open(
         .fetch_add(1, Ordering::Relaxed);
     tokio::spawn(async move {
         tokio::select! {
-            _ = connection => {} // one that breaks is the client's business
+            // One that breaks otherwise is the client's business.
+            done = connection => {
+                if done.is_err_and(|why| why.is_parse()) {
+                    app.metrics.broken_heads.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             () = seat.closed() => {}
         }
         app.metrics.connections.fetch_sub(1, Ordering::Relaxed);

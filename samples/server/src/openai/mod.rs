@@ -1,5 +1,6 @@
 //! What OpenAI's clients ask for.
 
+mod asked;
 pub mod chat;
 pub mod completions;
 pub mod embeddings;

@@ -15,98 +15,23 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{HeaderName, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
 use futures_util::stream;
 use prefix::{EventKind, EventStream, Finish, Task, TaskKind};
-use serde::Deserialize;
 use serde_json::{json, Value};
 
+use super::asked::Asked;
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind, Result};
 use crate::fields::Fields;
 use crate::ids;
+use crate::say::say;
 
-/// What both APIs let a caller set. What this service cannot do is refused, not passed over.
-#[derive(Debug, Default, Deserialize)]
-struct Asked {
-    model: Option<String>,
-    max_tokens: Option<usize>,
-    max_completion_tokens: Option<usize>,
-    temperature: Option<f64>,
-    top_p: Option<f64>,
-    top_k: Option<i64>,
-    min_p: Option<f64>,
-    repetition_penalty: Option<f64>,
-    presence_penalty: Option<f64>,
-    frequency_penalty: Option<f64>,
-    seed: Option<i64>,
-    stop: Option<Stop>,
-    ignore_eos: Option<bool>,
-    n: Option<usize>,
-    best_of: Option<usize>,
-    logprobs: Option<Value>,
-    response_format: Option<Format>,
-    tool_choice: Option<Value>,
-    modalities: Option<Vec<String>>,
-    stream: Option<bool>,
-    stream_options: Option<StreamOptions>,
-}
-
-/// Fields of this API and of vLLM's that would change the answer.
-const NOT_SERVED: [&str; 19] = [
-    "allowed_token_ids",
-    "bad_words",
-    "function_call",
-    "functions",
-    "guided_choice",
-    "guided_grammar",
-    "guided_json",
-    "guided_regex",
-    "include_stop_str_in_output",
-    "length_penalty",
-    "logits_processors",
-    "min_tokens",
-    "prompt_logprobs",
-    "reasoning_effort",
-    "stop_token_ids",
-    "structured_outputs",
-    "top_logprobs",
-    "truncate_prompt_tokens",
-    "use_beam_search",
-];
-
-/// The same of those that are on unless they are false.
-const NOT_OFF: [&str; 3] = [
-    "parallel_tool_calls",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-];
-
-/// How many seeds the library has, from 0.
-const SEEDS: i64 = 9_000_000_000_000_001;
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "stop is a text or a list of texts")]
-enum Stop {
-    One(String),
-    Many(Vec<String>),
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object")]
-struct Format {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object")]
-struct StreamOptions {
-    include_usage: Option<bool>,
-}
+/// Proxies such as nginx gather what is small unless an answer says otherwise.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// How an API writes answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,92 +93,6 @@ impl Api {
             choice["delta"] = json!({});
         }
         choice
-    }
-}
-
-impl Asked {
-    fn check(&self, fields: &Fields) -> Result<()> {
-        let one = |field, n: Option<usize>| match n {
-            None | Some(1) => Ok(()),
-            Some(n) => Err(Failure::field(field, format!("is {n}; only 1 is served"))),
-        };
-        one("n", self.n)?;
-        one("best_of", self.best_of)?;
-        let none = |field, is_set: bool| match is_set {
-            false => Ok(()),
-            true => Err(Failure::field(field, "is not served")),
-        };
-        fields.refuse(&["logprobs", "logit_bias"])?;
-        fields.refuse(&NOT_SERVED)?;
-        fields.refuse_off(&NOT_OFF)?;
-        // 0 of them are still those of the chosen tokens.
-        none(
-            "logprobs",
-            self.logprobs.as_ref().is_some_and(Value::is_number),
-        )?;
-        let others = self.modalities.iter().flatten();
-        none("modalities", others.into_iter().any(|one| one != "text"))?;
-        none(
-            "presence_penalty",
-            self.presence_penalty.unwrap_or(0.0) != 0.0,
-        )?;
-        none(
-            "frequency_penalty",
-            self.frequency_penalty.unwrap_or(0.0) != 0.0,
-        )?;
-        let choice = self.tool_choice.as_ref();
-        let free = [json!(null), json!("none"), json!("auto")];
-        none(
-            "tool_choice",
-            choice.is_some_and(|choice| !free.contains(choice)),
-        )?;
-        let format = self.response_format.as_ref();
-        none("response_format", format.is_some_and(|f| f.kind != "text"))
-    }
-
-    fn options(&self, call: &Call, api: Api) -> Result<prefix::Options> {
-        let mut options = call.options()?.set("truncate", "off")?;
-        if let Api::Completions = api {
-            // Clients bring prompts with the markup of chats, and other servers read it.
-            options.put("recipe", "completion-markup")?;
-        }
-        options.put("stream", self.stream == Some(true))?;
-        // The API's default; the library's is 0.
-        options.put("temperature", self.temperature.unwrap_or(1.0))?;
-        for (key, value) in [
-            // The API takes 0, too: the likeliest token alone.
-            ("top_p", self.top_p.map(|p| if p == 0.0 { 1e-9 } else { p })),
-            ("min_p", self.min_p),
-            ("repetition_penalty", self.repetition_penalty),
-        ] {
-            if let Some(value) = value {
-                options.put(key, value)?;
-            }
-        }
-        if let Some(k) = self.top_k {
-            options.put("top_k", k.max(0))?; // -1 stands for all
-        }
-        if let Some(seed) = self.seed {
-            // The API's are any numbers of 64 bits; -1 stands for a new one, as vLLM has it.
-            let seed = if seed == -1 {
-                -1
-            } else {
-                seed.rem_euclid(SEEDS)
-            };
-            options.put("seed", seed)?;
-        }
-        if let Some(on) = self.ignore_eos {
-            options.put("ignore_eos", on)?;
-        }
-        if let Some(stop) = &self.stop {
-            let texts = match stop {
-                Stop::One(text) => std::slice::from_ref(text),
-                Stop::Many(texts) => texts,
-            };
-            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            options.put("stop", &texts[..])?;
-        }
-        Ok(options)
     }
 }
 
@@ -358,6 +197,7 @@ pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) ->
         // Clients take other texts whose charset is not said for ISO-8859-1.
         (CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (CACHE_CONTROL, "no-cache"),
+        (BUFFERING, "no"),
     ];
     Ok((kind, Body::from_stream(pieces)).into_response())
 }
@@ -389,6 +229,10 @@ impl Flow {
             }
             if let Some(failure) = self.advance().await {
                 self.is_over = true;
+                if failure.kind == Kind::Internal {
+                    let id = self.head["id"].as_str().unwrap_or_default();
+                    say(format_args!("{id}: {}", failure.message));
+                }
                 self.send(&Dialect::OpenAi.body(&failure));
             }
         }

@@ -101,6 +101,8 @@ fn heads_that_are_wrong() {
     bytes.extend(b"{\"input\":\"a\"}");
     assert_eq!(code(&program, &bytes), 401);
     is_well(&mut program);
+    // Those that get no further than the HTTP library.
+    assert_eq!(program.metric("prefix_server_broken_heads_total"), 8.0);
 }
 
 #[test]

@@ -5,4 +5,5 @@ mod attack;
 mod client;
 mod load;
 mod program;
+mod said;
 mod start;

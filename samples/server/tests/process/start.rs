@@ -2,15 +2,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use serde_json::{json, Value};
+use serde_json::json;
 
-use crate::client::{post, request, Connection};
+use crate::client::{request, Connection};
 use crate::program::{command, end, ended, signal, Program};
 
 /// The program with a pipe for a model, which it has begun to read and finds nothing in.
@@ -77,106 +77,6 @@ fn an_argument_that_is_no_text_is_said() {
         status.code() == Some(2) && said.contains(r#""a\xFF" is not UTF-8"#),
         "{status}: {said}"
     );
-}
-
-/// Of an engine when it is there, and later.
-#[test]
-fn what_the_library_warns_of_is_said() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("broken-cache");
-    fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("tmp"); // in place of a folder
-    fs::write(&file, "").unwrap();
-    for (path, says) in [(&file, "cache_disk"), (&folder, "cannot open a file")] {
-        let option = format!("cache_disk={}", path.display());
-        let mut program = command(&[], &["--option", &option]);
-        let mut program = program.stderr(Stdio::piped()).spawn().unwrap();
-        let said = BufReader::new(program.stderr.take().unwrap());
-        let program = Program::of(program);
-        let body = json!({"prompt": "a ".repeat(100), "max_tokens": 1});
-        assert_eq!(
-            post(program.address, "/v1/completions", &body)
-                .unwrap()
-                .code,
-            200
-        );
-        program.stop();
-        let lines: Vec<String> = said.lines().map(Result::unwrap).collect();
-        let begin = "prefix-server: warning: ";
-        let told = |line: &&String| line.starts_with(begin) && line.contains(says);
-        assert_eq!(lines.iter().filter(told).count(), 1, "{lines:?}");
-    }
-}
-
-/// While it loads, too.
-#[test]
-fn what_is_odd_in_the_files_of_a_model_is_said() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("odd-model");
-    fs::create_dir_all(&folder).unwrap();
-    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
-    let vocabulary: Value = ('a'..='z')
-        .zip(0..)
-        .map(|(c, i)| (c.to_string(), json!(i)))
-        .collect();
-    let model = json!({"type": "BPE", "vocab": vocabulary, "merges": []});
-    let tokenizer = json!({"version": "1.0", "added_tokens": [], "model": model});
-    write("tokenizer.json", tokenizer.to_string().as_bytes());
-    let config = json!({"model_type": "llama", "vocab_size": 26, "hidden_size": 8, "num_hidden_layers": 1,
-        "num_attention_heads": 1, "intermediate_size": 8, "rms_norm_eps": 1e-6, "max_position_embeddings": 64,
-        "tie_word_embeddings": true});
-    write("config.json", config.to_string().as_bytes());
-    let (mut header, mut bytes) = (json!({}), Vec::new());
-    for (name, shape) in [
-        ("model.embed_tokens", vec![26, 8]),
-        ("model.norm", vec![8]),
-        ("model.layers.0.input_layernorm", vec![8]),
-        ("model.layers.0.post_attention_layernorm", vec![8]),
-        ("model.layers.0.self_attn.q_proj", vec![8, 8]),
-        ("model.layers.0.self_attn.k_proj", vec![8, 8]),
-        ("model.layers.0.self_attn.v_proj", vec![8, 8]),
-        ("model.layers.0.self_attn.o_proj", vec![8, 8]),
-        ("model.layers.0.mlp.gate_proj", vec![8, 8]),
-        ("model.layers.0.mlp.up_proj", vec![8, 8]),
-        ("model.layers.0.mlp.down_proj", vec![8, 8]),
-        ("lm_head", vec![26, 8]),
-    ] {
-        let (begin, count) = (bytes.len(), shape.iter().product());
-        // Each has a number of its own, so that the last is not the first, to which config.json ties it.
-        let value = header.as_object().unwrap().len() as f32;
-        bytes.extend(std::iter::repeat_n(value.to_le_bytes(), count).flatten());
-        header[format!("{name}.weight")] =
-            json!({"dtype": "F32", "shape": shape, "data_offsets": [begin, bytes.len()]});
-    }
-    let header = header.to_string();
-    let length = (header.len() as u64).to_le_bytes();
-    let file = [&length, header.as_bytes(), &bytes].concat();
-    write("model.safetensors", &file);
-    let mut program = command(&[], &["--option", "cache_bytes=1M"]);
-    let program = program.arg("--model").arg(&folder).stderr(Stdio::piped());
-    let mut program = program.spawn().unwrap();
-    let mut said = BufReader::new(program.stderr.take().unwrap());
-    let program = Program::of(program);
-    program.stop();
-    let mut line = String::new();
-    said.read_line(&mut line).unwrap();
-    let begin = "prefix-server: warning: config.json ties the output matrix";
-    assert!(line.starts_with(begin), "{line}");
-}
-
-/// As where its log is.
-#[test]
-fn a_disk_that_is_full_does_not_end_it() {
-    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut program = command(&[], &["--option", "cache_disk=/dev/null/folder"]);
-    let program = Program::of(program.stderr(full()).spawn().unwrap());
-    let body = json!({"input": "a"}); // the library warns of a recipe that it guessed
-    let answer = post(program.address, "/v1/embeddings", &body);
-    assert_eq!(answer.unwrap().code, 200);
-    program.stop();
-    let mut help = command(&[], &["--help"]);
-    help.stdout(full());
-    let (status, said) = end(help);
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("standard output: No space left"), "{said}");
 }
 
 /// A stream that runs, and how the program was told to stop by `signals` in the meantime.

@@ -176,6 +176,26 @@ fn the_slowest_body_makes_room() {
     assert_eq!(service.metric("prefix_server_made_room_total"), 2.0);
 }
 
+/// So would those that ask for much and read none of it.
+#[test]
+fn who_does_not_read_makes_room() {
+    let service = start(|config| {
+        config.max_connections = 2;
+        config.write = Duration::from_secs(100_000);
+    });
+    // The answer is more than the system keeps for who has not read it yet.
+    let lists: Vec<[u32; 1]> = (0..1000).map(|i| [i % 50 + 1]).collect();
+    let asked = json!({"input": lists}).to_string();
+    let mut unread = [(); 2].map(|()| service.open("POST", "/v1/embeddings", &[], &asked));
+    let heads = unread.each_mut().map(Call::head);
+    assert_eq!(heads.each_ref().map(|(code, _)| *code), [200, 200]);
+    assert_eq!(service.get("/health").code, 200);
+    assert!(service.metric("prefix_server_made_room_total") >= 1.0);
+    let [first, _] = unread;
+    let cut = first.rest(&heads[0].1);
+    assert!(serde_json::from_str::<Value>(&cut).is_err(), "it is whole");
+}
+
 /// A client that keeps its connection has it as long as nobody else needs it, and answers are not cut.
 #[test]
 fn a_connection_that_was_answered_may_be_kept() {

@@ -1,10 +1,14 @@
 //! The service from outside, with a real model: every path, and what goes wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ends;
 mod fields;
 mod heads;
 mod limits;
 mod paths;
 mod support;
 mod tenants;
+mod told;
 mod tools;
+mod writing;
+mod wrong;

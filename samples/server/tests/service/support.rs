@@ -38,6 +38,10 @@ pub fn open(options: Options) -> (Engine, Tokenizer) {
     (engine, Tokenizer::open(model()).unwrap())
 }
 
+pub fn all<T>(items: Vec<prefix::Result<T>>) -> Vec<T> {
+    items.into_iter().map(Result::unwrap).collect()
+}
+
 /// A file of the tiny models of random numbers; `tools/run_tests models` makes them.
 pub fn golden(name: &str) -> PathBuf {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

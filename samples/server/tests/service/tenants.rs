@@ -93,6 +93,32 @@ fn what_needs_a_key() {
 }
 
 #[test]
+fn keys_open_the_door_and_share_nothing() {
+    let service = start(|config| {
+        config.keys = Some(["one", "two"].map(str::to_string).into());
+    });
+    let body = json!({"prompt": "A long prompt that only two tenants have, each for itself.", "max_tokens": 1});
+    let ask = |key: &str, body: &Value| {
+        service.post_with("/v1/completions", &[("authorization", key)], body)
+    };
+    assert_eq!(service.post("/v1/completions", &body).code, 401);
+    assert_eq!(ask("Bearer three", &body).code, 401);
+    let cached = |key, body: &Value| {
+        let answer = ask(key, body).json(200);
+        answer["usage"]["prompt_tokens_details"]["cached_tokens"]
+            .as_u64()
+            .unwrap()
+    };
+    assert_eq!(cached("Bearer one", &body), 0);
+    assert!(cached("bearer one", &body) > 0);
+    assert_eq!(cached("Bearer two", &body), 0);
+    let mut salted = body.clone();
+    salted["cache_salt"] = json!("salt");
+    assert_eq!(cached("Bearer one", &salted), 0);
+    assert!(cached("Bearer one", &salted) > 0);
+}
+
+#[test]
 fn one_tenant_at_a_time_may_have_a_salt() {
     let service = start(|config| config.max_tenants = 1);
     for salt in ["a", "b", "b"] {
