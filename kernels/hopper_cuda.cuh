@@ -216,9 +216,6 @@ class CudaGroup : public CudaConsumer<kBarriers> {
     Warp warp;
     f(warp);
   }
-  PREFIX_BODY Bits128 get(int, int offset) const {
-    return *reinterpret_cast<const Bits128*>(__builtin_assume_aligned(shared_memory + offset, 16));
-  }
   template <class T>
   PREFIX_BODY void set(int, int offset, const T& value) {
     *reinterpret_cast<T*>(shared_memory + offset) = value;

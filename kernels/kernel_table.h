@@ -7,10 +7,7 @@ namespace prefix::ops::gpu {
 
 const void* row_kernel(Kernel kernel);
 const void* heads_kernel(Kernel kernel);
-const void* attention_kernel_64(Kernel kernel);
-const void* attention_kernel_128(Kernel kernel);
-const void* attention_kernel_256(Kernel kernel);
-const void* attention_kernel_hopper(Kernel kernel);
-const void* attention_kernel_decode(Kernel kernel);
+const void* mma_kernel(Kernel kernel);
+const void* hopper_kernel(Kernel kernel);
 
 }  // namespace prefix::ops::gpu

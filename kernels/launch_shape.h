@@ -9,21 +9,21 @@
 
 #include <cuda_runtime_api.h>
 
-#include "ops/gpu/launch.h"
+#include "ops/gpu/runtime.h"
 
 namespace prefix::ops::gpu {
 
 struct LaunchShape {
-  LaunchShape(const Launch& l, cudaStream_t stream, bool overlap = false) {
-    config.gridDim = dim3(l.grid_x, l.grid_y);
-    config.blockDim = dim3(l.threads);
-    config.dynamicSmemBytes = l.shared_bytes;
+  LaunchShape(const Command& c, cudaStream_t stream, bool overlap = false) {
+    config.gridDim = dim3(c.grid_x, c.grid_y);
+    config.blockDim = dim3(c.threads);
+    config.dynamicSmemBytes = c.shared_bytes;
     config.stream = stream;
     attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {l.cluster, 1, 1};
+    attributes[0].val.clusterDim = {c.cluster, 1, 1};
     attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    const bool clusters = l.cluster > 1;
+    const bool clusters = c.cluster > 1;
     config.attrs = clusters || !overlap ? attributes : attributes + 1;
     config.numAttrs = (clusters ? 1u : 0u) + (overlap ? 1u : 0u);
   }

@@ -28,20 +28,13 @@ namespace {
 constexpr size_t kRingSlotBytes = size_t{4} << 20;
 
 const void* kernel_address(Kernel kernel) {
-  for (const auto table :
-       {row_kernel, heads_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
-    if (const void* const address = table(kernel)) return address;
+  for (const auto table : {row_kernel, heads_kernel, mma_kernel,
 #ifdef PREFIX_HOPPER
-  if (const void* const address = attention_kernel_hopper(kernel)) return address;
-  return attention_kernel_decode(kernel);
-#else
-  return nullptr;
+                           hopper_kernel
 #endif
-}
-
-bool for_hopper(Kernel kernel) {
-  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128 ||
-         kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
+       })
+    if (const void* const address = table(kernel)) return address;
+  return nullptr;
 }
 
 std::string describe(cudaError_t error) {
@@ -63,7 +56,6 @@ cudaError_t read_properties(int32_t device, Properties& out) {
   std::snprintf(out.name, sizeof out.name, "%.*s", static_cast<int>(sizeof out.name) - 1, p.name);
   out.capability = 10 * p.major + p.minor;
   out.processors = p.multiProcessorCount;
-  out.shared_bytes = static_cast<int32_t>(p.sharedMemPerBlockOptin);
   out.total_bytes = static_cast<int64_t>(p.totalGlobalMem);
   out.hopper = out.capability == 90 && kernel_address(Kernel::kAttentionHopper128) != nullptr;
   return cudaSuccess;
@@ -114,45 +106,30 @@ class CudaRuntime final : public Runtime {
     if (stream_) cudaStreamDestroy(stream_);
   }
 
-  Code open(bool invariant) {
+  // Throws Error.
+  void open(bool invariant) {
     int count = 0;
-    if (const Code code = ask(cudaGetDeviceCount(&count), ""); code != Code::kOk) return code;
-    if (device_ >= count) {
-      set_error(cat("there are ", count, " devices"));
-      return Code::kUnsupportedDevice;
-    }
-    if (const Code code = ask(read_properties(device_, properties_), "properties");
-        code != Code::kOk)
-      return code;
-    if (properties_.capability < kOldestCapability) {
-      set_error(cat("\"", properties_.name, "\" has compute capability ",
-                    properties_.capability / 10, ".", properties_.capability % 10,
-                    "; 8.0 is the oldest that works"));
-      return Code::kUnsupportedDevice;
-    }
+    must(cudaGetDeviceCount(&count), "");
+    if (device_ >= count) fail(Code::kUnsupportedDevice, "there are ", count, " devices");
+    must(read_properties(device_, properties_), "properties");
+    if (properties_.capability < kOldestCapability)
+      fail(Code::kUnsupportedDevice, "\"", properties_.name, "\" has compute capability ",
+           properties_.capability / 10, ".", properties_.capability % 10,
+           "; 8.0 is the oldest that works");
     contexts_ = driver_contexts();
     const CurrentContext context(contexts_, device_, nullptr);
     const Unconcerned capture;
-    if (const Code code = ask(cudaSetDevice(device_), "cudaSetDevice"); code != Code::kOk)
-      return code;
-    if (const Code code =
-            ask(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
-        code != Code::kOk)
-      return code;
+    must(cudaSetDevice(device_), "cudaSetDevice");
+    must(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream");
     if (contexts_.get) contexts_.get(&own_);
-    if (const Code code = prepare_kernels(); code != Code::kOk) return code;
+    prepare_kernels();
     count_clusters();
-    if (const Code code = ask(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes),
-                              "a workspace for cuBLASLt", CublasLt::kWorkspaceBytes);
-        code != Code::kOk)
-      return code;
+    make_ring();
+    must(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes), "a workspace for cuBLASLt",
+         CublasLt::kWorkspaceBytes);
     std::string why;
-    if (!cublas_.open(invariant, workspace_, why)) {
-      set_error(why);
-      return Code::kUnsupportedDevice;
-    }
+    if (!cublas_.open(invariant, workspace_, why)) fail(Code::kUnsupportedDevice, why);
     properties_.gemm_version = cublas_.version();
-    return Code::kOk;
   }
 
   const Properties& properties() const override { return properties_; }
@@ -196,11 +173,8 @@ class CudaRuntime final : public Runtime {
   Code upload(void* device, const void* host, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
     const Call call(*this);
-    if (is_pinned(host, bytes)) return copy(device, host, bytes);
-    if (!ring_memory_) {
-      if (const Code code = make_ring(); code != Code::kOk) return code;
-    }
-    return ring_->upload(*this, device, host, bytes);
+    return is_pinned(host, bytes) ? copy(device, host, bytes)
+                                  : ring_->upload(*this, device, host, bytes);
   }
   Code download(void* host, const void* device, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
@@ -219,35 +193,27 @@ class CudaRuntime final : public Runtime {
     return ask(cudaStreamSynchronize(stream_), "waiting for the device");
   }
 
-  Code launch(const Launch& l) override {
+  Code launch(const Command& command) override {
     const Call call(*this, true);
-    const void* const kernel = kernel_address(l.kernel);
+    const void* const kernel = kernel_address(command.kernel);
     if (!kernel) {
-      set_error(cat("kernel ", static_cast<int>(l.kernel), " is not in this library"));
+      set_error(cat("kernel ", static_cast<int>(command.kernel), " is not in this library"));
       return Code::kInternal;
     }
-    void* args[] = {const_cast<void*>(l.args)};
-    LaunchShape shape(l, stream_, overlaps_[static_cast<size_t>(l.kernel)]);
+    void* args[] = {const_cast<unsigned char*>(command.args)};
+    LaunchShape shape(command, stream_, overlaps_[static_cast<size_t>(command.kernel)]);
     return ask(cudaLaunchKernelExC(&shape.config, kernel, args), "launching a kernel");
   }
   Code gemm(const GemmArgs& args) override {
     const Call call(*this, true);
     std::string why;
-    switch (cublas_.gemm(args, stream_, why)) {
-      case CublasLt::Answer::kDone:
-        return Code::kOk;
-      case CublasLt::Answer::kRefused:
-        set_error(why);
-        return Code::kUnsupportedDevice;
-      case CublasLt::Answer::kNoMemory:
-        set_error(why);
-        return Code::kOutOfDeviceMemory;
-      case CublasLt::Answer::kFailed:
-        return blame(why);
-      case CublasLt::Answer::kUnsupported:
-        break;
-    }
-    return gemm_slow(args);
+    using Answer = CublasLt::Answer;
+    const Answer answer = cublas_.gemm(args, stream_, why);
+    if (answer == Answer::kDone) return Code::kOk;
+    if (answer == Answer::kUnsupported) return gemm_slow(args);
+    if (answer == Answer::kFailed) return blame(why);
+    set_error(why);
+    return answer == Answer::kNoMemory ? Code::kOutOfDeviceMemory : Code::kUnsupportedDevice;
   }
 
   void bind_thread() override {
@@ -264,7 +230,7 @@ class CudaRuntime final : public Runtime {
     if (code != Code::kOk) return code;
     recording_ = true;
     for (const Command& command : commands) {
-      code = command.kernel == Command::kGemm ? gemm(gemm_of(command)) : launch(launch_of(command));
+      code = command.kernel == Command::kGemm ? gemm(gemm_of(command)) : launch(command);
       if (code != Code::kOk) break;
     }
     cudaGraph_t captured = nullptr;
@@ -335,6 +301,9 @@ class CudaRuntime final : public Runtime {
     Unconcerned capture_;
   };
 
+  void must(cudaError_t error, const char* what, size_t bytes = 0) {
+    if (const Code code = ask(error, what, bytes); code != Code::kOk) fail(code, error_text);
+  }
   Code ask(cudaError_t error, const char* what, size_t bytes = 0) {
     if (error == cudaSuccess) return Code::kOk;
     cudaGetLastError();  // an error that can be survived must not come back with the next call
@@ -347,12 +316,9 @@ class CudaRuntime final : public Runtime {
   // The libraries have CUDA runtimes of their own, which keep the error: the stream knows whether
   // the device is lost.
   Code blame(const std::string& why) {
-    if (recording_) {  // a stream that records must not be asked
-      set_error(why);
-      return Code::kInternal;
-    }
-    cudaError_t error = cudaGetLastError();
-    if (error == cudaSuccess) error = cudaStreamQuery(stream_);
+    cudaError_t error = recording_ ? cudaSuccess : cudaGetLastError();
+    // A stream that records must not be asked.
+    if (error == cudaSuccess && !recording_) error = cudaStreamQuery(stream_);
     if (error == cudaSuccess || error == cudaErrorNotReady) {
       set_error(why);
       return Code::kInternal;
@@ -361,7 +327,7 @@ class CudaRuntime final : public Runtime {
     return code_of(error);
   }
 
-  Code prepare_kernels() {
+  void prepare_kernels() {
     for (int k = 0; k < static_cast<int>(Kernel::kCount); ++k) {
       const auto kernel = static_cast<Kernel>(k);
       const void* const address = kernel_address(kernel);
@@ -380,27 +346,19 @@ class CudaRuntime final : public Runtime {
                            cudaSharedmemCarveoutMaxShared);
       cudaGetLastError();
       if (bytes == 0) continue;
-      const Code code =
-          ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-              "shared memory of the attention kernels");
-      if (code != Code::kOk) return code;
+      must(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+           "shared memory of the attention kernels");
     }
-    return Code::kOk;
   }
 
   // Of the larger decoding kernel; none where it does not run.
   void count_clusters() {
     if (!properties_.hopper) return;
-    Launch l{};
-    l.grid_y = 1;
-    l.threads = kDecodeThreads;
-    l.shared_bytes = decode_shared_bytes(128);
-    for (uint32_t i = 0; i < kMaxCluster; ++i) {
-      l.cluster = l.grid_x = i + 1;
-      LaunchShape shape(l, stream_);
+    constexpr Kernel kLarger = Kernel::kAttentionDecode128;
+    for (int i = 0; i < kMaxCluster; ++i) {
+      LaunchShape shape(command_of(kLarger, i + 1, 1, DecodeKernelArgs{}, 0, i + 1), stream_);
       shape.config.numAttrs = 1;
-      if (cudaOccupancyMaxActiveClusters(&properties_.clusters[i],
-                                         kernel_address(Kernel::kAttentionDecode128),
+      if (cudaOccupancyMaxActiveClusters(&properties_.clusters[i], kernel_address(kLarger),
                                          &shape.config) != cudaSuccess)
         properties_.clusters[i] = 0;
       cudaGetLastError();
@@ -415,26 +373,16 @@ class CudaRuntime final : public Runtime {
     return at + bytes <= begin + size;
   }
 
-  Code make_ring() {
-    for (cudaEvent_t& event : ring_events_) {
-      if (event) continue;
-      const Code code = ask(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
-      if (code != Code::kOk) return code;
-    }
+  void make_ring() {
+    for (cudaEvent_t& event : ring_events_)
+      must(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
     constexpr size_t kBytes = UploadRing<CudaRuntime>::kSlots * kRingSlotBytes;
-    const Code code = ask(cudaMallocHost(&ring_memory_, kBytes), "cudaMallocHost", kBytes);
-    if (code != Code::kOk) return code;
+    must(cudaMallocHost(&ring_memory_, kBytes), "cudaMallocHost", kBytes);
     ring_ = std::make_unique<UploadRing<CudaRuntime>>(static_cast<unsigned char*>(ring_memory_),
                                                       kRingSlotBytes);
-    return Code::kOk;
   }
 
   Code gemm_slow(const GemmArgs& args) {
-    Launch l{};
-    l.kernel = Kernel::kGemmSlow;
-    l.grid_x = static_cast<uint32_t>((args.n + kRowThreads - 1) / kRowThreads);
-    l.threads = kRowThreads;
-    l.arg_bytes = sizeof args;
     // The second dimension of a grid ends at 65535.
     constexpr int64_t kRows = 32768;
     for (int64_t row = 0; row < args.rows; row += kRows) {
@@ -444,9 +392,8 @@ class CudaRuntime final : public Runtime {
       part.y = static_cast<unsigned char*>(args.y) +
                row * args.ld_y * element_bytes(element_of(args.output, args.element));
       part.rows = args.rows - row < kRows ? args.rows - row : kRows;
-      l.grid_y = static_cast<uint32_t>(part.rows);
-      l.args = &part;
-      const Code code = launch(l);
+      const int64_t blocks = (args.n + kRowThreads - 1) / kRowThreads;
+      const Code code = launch(command_of(Kernel::kGemmSlow, blocks, part.rows, part));
       if (code != Code::kOk) return code;
     }
     return Code::kOk;
@@ -496,9 +443,12 @@ bool describe_device(int32_t device, Properties* out, char* why, size_t why_byte
 Runtime* open_runtime(int32_t device, bool invariant, Code* code, char* why, size_t why_bytes) {
   try {
     auto runtime = std::make_unique<CudaRuntime>(device);
-    *code = runtime->open(invariant);
-    if (*code == Code::kOk) return runtime.release();
-    say(why, why_bytes, runtime->error());
+    runtime->open(invariant);
+    *code = Code::kOk;
+    return runtime.release();
+  } catch (const Error& e) {
+    *code = e.code();
+    say(why, why_bytes, e.message());
   } catch (const std::exception& e) {
     *code = Code::kInternal;
     say(why, why_bytes, e.what());

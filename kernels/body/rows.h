@@ -436,7 +436,7 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionKernelArgs& a) {
   const int row = block.x();
   const int q_head = block.y();
   const int d = a.pages.head_dim;
-  const int tile = a.tile_of_row[row];
+  const AttentionTile& tile = a.tiles[a.tile_of_row[row]];
   const int position = a.positions[row];
   const Element e = a.pages.element;
   block.each_warp([&](auto& warp) {
@@ -451,7 +451,7 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionKernelArgs& a) {
     const int64_t q_at = row * a.ld_q + static_cast<int64_t>(q_head) * d;
     const unsigned char* const heads =
         a.pages.layer + (q_head / a.group_heads) * 2 * a.pages.block_bytes;
-    for (int r = a.tile_runs[2 * tile]; r < a.tile_runs[2 * tile + 1]; ++r) {
+    for (int r = tile.run_begin; r < tile.run_end; ++r) {
       const KvRun run = a.runs[r];
       if (row < run.row_begin || row >= run.row_end) continue;
       for (int b = 0; b < run.blocks; ++b) {

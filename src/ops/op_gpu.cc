@@ -15,9 +15,6 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
       downloads_(*context_.runtime, context_.uploads, *threads_),
       gated_(*context_.runtime) {
   const gpu::Properties& p = context_.runtime->properties();
-  if (p.capability < 80)
-    fail(Code::kUnsupportedDevice, "device \"", p.name, "\" has compute capability ",
-         p.capability / 10, ".", p.capability % 10, "; bf16 tensor cores need 8.0");
   if (context_.by_clusters && p.clusters[0] == 0)
     log_message(LogLevel::kWarning,
                 "the device says that no cluster runs at once; attention of small steps is left to "

@@ -82,7 +82,8 @@ class GpuDevice final : public Device {
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
-  void gemm(const gpu::GemmArgs& args);
+  void product(const PackedWeights& w, int64_t columns, const float* bias, ActivationBuffer x,
+               int64_t rows, void* y, int64_t ld, gpu::Output output);
 
   gpu::Context context_;
   gpu::GpuSizes sizes_;

@@ -42,23 +42,26 @@ nlohmann::json printed(const std::function<void()>& run) {
   return lines.at(0);
 }
 
-TEST(GpuBench, SaysHowManyClustersRunAtOnce) {
-  const auto device = ops::testing::emulated_device(ops::DType::kBf16);
-  const nlohmann::json line = printed([&] { bench_device(*device); });
+class GpuBench : public ::testing::Test {
+ protected:
+  const std::unique_ptr<ops::GpuDevice> device_ = ops::testing::emulated_device(ops::DType::kBf16);
+  const Blocker blocker_{*device_, tiny()};
+};
+
+TEST_F(GpuBench, SaysHowManyClustersRunAtOnce) {
+  const nlohmann::json line = printed([&] { bench_device(*device_); });
   EXPECT_EQ(line["bench"], "device");
   EXPECT_EQ(line["name"], "emulator");
   EXPECT_EQ(line["clusters"].size(), std::size(ops::gpu::Properties{}.clusters));
   EXPECT_EQ(line["clusters"][0], 4);
 }
 
-TEST(GpuBench, AttentionWithAndWithoutSharing) {
-  const auto device = ops::testing::emulated_device(ops::DType::kBf16);
-  const Blocker blocker(*device, tiny());
+TEST_F(GpuBench, AttentionWithAndWithoutSharing) {
   const AttentionCase decode{"decode 3x64", 3, 64, 40, 1, 4, 2};
   double bytes[2];
   for (const bool shared : {true, false}) {
     const nlohmann::json line =
-        printed([&] { bench_attention(*device, decode, shared, blocker, tiny()); });
+        printed([&] { bench_attention(*device_, decode, shared, blocker_, tiny()); });
     EXPECT_EQ(line["shape"], "decode 3x64");
     EXPECT_EQ(line["heads"], "4/2");
     EXPECT_EQ(line["shared"], shared);
@@ -71,40 +74,36 @@ TEST(GpuBench, AttentionWithAndWithoutSharing) {
   EXPECT_EQ(bytes[1] - bytes[0], 2.0 * 64 * 2 * 128 * 4);  // the other two read the prefix, too
 }
 
-TEST(GpuBench, SuffixesAndAPrefixAlone) {
-  const auto device = ops::testing::emulated_device(ops::DType::kBf16);
-  const Blocker blocker(*device, tiny());
+TEST_F(GpuBench, SuffixesAndAPrefixAlone) {
   for (const AttentionCase& c : {AttentionCase{"causal", 1, 0, 70, 70, 4, 2},
                                  AttentionCase{"suffix", 3, 32, 40, 40, 4, 2}}) {
-    const auto line = printed([&] { bench_attention(*device, c, true, blocker, tiny()); });
+    const auto line = printed([&] { bench_attention(*device_, c, true, blocker_, tiny()); });
     EXPECT_GT(line["us_wall"], 0);
     EXPECT_EQ(line["flops"], 4.0 * c.b * (c.s * c.p + c.s * (c.s + 1) / 2) * c.heads * 128);
   }
 }
 
-TEST(GpuBench, StepsOfClustersAreTold) {
+TEST_F(GpuBench, StepsOfClustersAreTold) {
   ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), {});
-  const Blocker blocker(device, tiny());
   const auto line = printed([&] {
-    bench_attention(device, {"decode 3x64", 3, 64, 40, 1, 4, 2}, true, blocker, tiny(), "hopper");
+    bench_attention(device, {"decode 3x64", 3, 64, 40, 1, 4, 2}, true, Blocker(device, tiny()),
+                    tiny(), "hopper");
   });
   EXPECT_EQ(line["kernel"], "hopper");
   EXPECT_EQ(line["cluster"], 2);
 }
 
-TEST(GpuBench, Products) {
-  const auto device = ops::testing::emulated_device(ops::DType::kBf16);
-  const Blocker blocker(*device, tiny());
+TEST_F(GpuBench, Products) {
   for (const bool adds : {false, true}) {
     const auto line =
-        printed([&] { bench_product(*device, {"tiny", "o", 64, 96, adds}, 5, blocker, tiny()); });
+        printed([&] { bench_product(*device_, {"tiny", "o", 64, 96, adds}, 5, blocker_, tiny()); });
     EXPECT_EQ(line["bench"], "gemm");
     EXPECT_EQ(line["model"], "tiny");
     EXPECT_EQ(line["rows"], 5);
   }
 }
 
-TEST(GpuBench, EngineByATinyModel) {
+TEST_F(GpuBench, EngineByATinyModel) {
   const ops::testing::EmulatedCuda cuda;
   const auto lines = lines_of([] { bench_engine("tiny", "cuda", {2, 40, 5, 3}); });
   ASSERT_EQ(lines.size(), 2u);
@@ -131,14 +130,14 @@ Times times_of(double launch) {
   return clock.measure([&](int) { queue(launch, 100); });
 }
 
-TEST(GpuBench, TheClockFindsTheTimeOnTheDevice) {
+TEST_F(GpuBench, TheClockFindsTheTimeOnTheDevice) {
   const Times fast = times_of(1);
   EXPECT_NEAR(fast.us, 100, 1e-6);
   EXPECT_GT(fast.wall_us, 100);  // a share of the wait
   EXPECT_FALSE(fast.launch_bound);
 }
 
-TEST(GpuBench, TheClockSaysWhereLaunchingDecides) {
+TEST_F(GpuBench, TheClockSaysWhereLaunchingDecides) {
   const Times slow = times_of(1500);
   EXPECT_TRUE(slow.launch_bound);
   EXPECT_GT(slow.us, 100);

@@ -1,21 +1,10 @@
 // The memory of an engine on a GPU: all of it is taken when the engine is made, the estimate knows
 // how much that is, and no step takes more.
-#include <gtest/gtest.h>
-
-#include "engine/engine.h"
-#include "engine/engine_support.h"
-#include "kernels/gpu_support.h"
+#include "kernels/engines.h"
 #include "ops/gpu/workspace.h"
-#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
-
-using ops::testing::EmulatedCuda;
-using testing_support::expect_error;
-using testing_support::make_engine;
-using testing_support::random_tokens;
-using testing_support::TinyCheckpoint;
 
 Options cuda_options(testing_support::OptionList list) {
   Options options;
@@ -101,10 +90,7 @@ TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
     int64_t pinned = 0;
     for (int round = 0; round < 3; ++round) {  // the second finds the cache full of the first
       if (round == 2) pinned = cuda.runtime().counters().pinned_allocations;
-      const auto job = engine->submit(batch);
-      job->wait(-1);
-      for (size_t i = 0; i < batch.size(); ++i)
-        ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+      results_of(*engine, batch);
     }
     EXPECT_GT(engine->stats().steps, 10);
     EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
@@ -123,19 +109,13 @@ TEST(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
   const auto engine = Engine::create(
       checkpoint.path(), cuda_options({{"rows", "600"}, {"cache_bytes", "16M"}}), nullptr);
   const int64_t allocations = cuda.runtime().counters().allocations;
-  std::vector<RequestSpec> batch(270);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    batch[i].task = Task::kGenerate;
-    batch[i].tokens = {static_cast<int32_t>(i), 7};
-    batch[i].sampling.temperature = 1;
-    batch[i].sampling.top_k = ops::kMaxCandidates;
-    batch[i].sampling.max_tokens = 2;
-    batch[i].sampling.ignore_eos = true;
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 270; ++i) {
+    batch.push_back(generation({i, 7}, 2));
+    batch.back().sampling.temperature = 1;
+    batch.back().sampling.top_k = ops::kMaxCandidates;
   }
-  const auto job = engine->submit(batch);
-  job->wait(-1);
-  for (size_t i = 0; i < batch.size(); ++i)
-    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+  results_of(*engine, batch);
   EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
 }
 
@@ -146,25 +126,19 @@ TEST(GpuBudget, ManySingleLogitsAllocateNothing) {
   shape.vocab = 601;
   shape.layers = 1;
   const TinyCheckpoint checkpoint(shape);
-  std::vector<RequestSpec> batch(6);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    RequestSpec& spec = batch[i];
-    spec.task = Task::kGenerate;
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 6; ++i) {
+    RequestSpec& spec = batch.emplace_back(generation({}, 3));
     const int32_t distinct = i == 0 ? 560 : 150;
-    for (int32_t t = 0; t < distinct; ++t)
-      spec.tokens.push_back((t * 7 + static_cast<int32_t>(i) * 31) % 601);
-    spec.sampling.temperature = 0;
+    for (int32_t t = 0; t < distinct; ++t) spec.tokens.push_back((t * 7 + i * 31) % 601);
     spec.sampling.repetition_penalty = 1.1f;
-    spec.sampling.max_tokens = 3;
-    spec.sampling.ignore_eos = true;
   }
   RequestSpec choices;
   choices.task = Task::kChoices;
   choices.tokens = {5, 6, 7};
   for (int32_t t = 0; t < 600; ++t) choices.choices.push_back({t});
   batch.push_back(choices);
-  std::vector<std::vector<int32_t>> tokens[2];
-  std::vector<float> scores[2];
+  std::vector<RequestResult> results[2];
   for (const bool grouped : {false, true}) {
     EmulatedCuda cuda;
     const auto engine = Engine::create(
@@ -173,25 +147,17 @@ TEST(GpuBudget, ManySingleLogitsAllocateNothing) {
             {{"rows", grouped ? "64" : "1024"}, {"cache_bytes", "16M"}, {"invariant", "true"}}),
         nullptr);
     const int64_t allocations = cuda.runtime().counters().allocations;
-    const auto job = engine->submit(batch);
-    job->wait(-1);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      const RequestResult result = job->result(i);
-      ASSERT_EQ(result.status, Code::kOk) << result.message;
-      tokens[grouped].push_back(result.tokens);
-      if (i + 1 == batch.size()) scores[grouped] = result.values;
-    }
+    results[grouped] = results_of(*engine, batch);
     EXPECT_EQ(cuda.runtime().counters().allocations, allocations) << "grouped: " << grouped;
   }
-  EXPECT_EQ(tokens[0], tokens[1]);
-  EXPECT_EQ(scores[0].size(), 600u);
-  EXPECT_TRUE(testing_support::same_bits(scores[0], scores[1]));
+  EXPECT_EQ(results[0].back().values.size(), 600u);
+  for (size_t i = 0; i < batch.size(); ++i)
+    EXPECT_TRUE(testing_support::same_bits(results[0][i], results[1][i])) << i;
 }
 
 TEST(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = Engine::create(checkpoint.path(), cuda_options({}), nullptr);
+  const auto engine = Engine::create(tiny_checkpoint().path(), cuda_options({}), nullptr);
   const int64_t pool = engine->stats().kv_budget_bytes;
   const int64_t rest = cuda.runtime().free_bytes() + pool;
   EXPECT_NEAR(static_cast<double>(pool), 0.9 * static_cast<double>(rest), 1e5);
@@ -200,9 +166,8 @@ TEST(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
 
 TEST(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto make = [&](testing_support::OptionList list) {
-    Engine::create(checkpoint.path(), cuda_options(list), nullptr);
+  const auto make = [](testing_support::OptionList list) {
+    Engine::create(tiny_checkpoint().path(), cuda_options(list), nullptr);
   };
   // 1 GiB is there, some of it for weights and steps.
   expect_error(Code::kOutOfDeviceMemory, {"1073741824", "cache_bytes", "weights", "4096", "rows"},
@@ -232,18 +197,11 @@ TEST(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
 TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   using namespace ops::testing;
   Rng rng(22);
-  ops::testing::Tree tree;
-  tree.heads = 4;
-  tree.kv_heads = 2;
-  tree.head_dim = 64;
-  tree.gpu_pages = true;
+  ops::testing::Tree tree = gpu_tree(ops::DType::kBf16, 4, 2, 64, rng);
   grow_star(tree, 300, 400, 40);
   std::vector<RowRef> rows;
   for (int32_t leaf = 1; leaf <= 400; ++leaf) rows.push_back({leaf, 300 + leaf % 40});
-  StepOptions options;
-  options.tile_rows = 64;
-  options.ragged = false;
-  const Step step = make_step(tree, rows, options, rng);
+  const Step step = gpu_step(tree, rows, rng);
   const auto roomy = emulated_device(ops::DType::kBf16, false, 1);
   const std::vector<float> want = run_on_device(*roomy, tree, step);
   EXPECT_EQ(roomy->attention_plan().launches.size(), 1u);

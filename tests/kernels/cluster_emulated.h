@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "body/attention_decode.h"
-#include "kernels/emulator.h"
 #include "kernels/lanes_emulated.h"
 #include "kernels/matrix_emulated.h"
 #include "kernels/tracked_memory.h"
@@ -22,24 +21,23 @@ namespace prefix::ops::gpu {
 
 class EmulatedCluster {
  public:
-  EmulatedCluster(size_t shared_bytes, int x, int y, int blocks, bool backwards, uint64_t seed,
-                  const Sabotage& sabotage)
-      : turns_(seed), random_(seed + 1), backwards_(backwards), sabotage_(sabotage) {
-    for (int i = 0; i < blocks; ++i) blocks_.emplace_back(*this, shared_bytes, x + i, y, i);
+  EmulatedCluster(Turns& turns, const Sabotage& sabotage, size_t shared_bytes, int x, int y,
+                  int blocks, bool backwards)
+      : turns_(turns), backwards_(backwards) {
+    for (int i = 0; i < blocks; ++i) blocks_.emplace_back(*this, sabotage, shared_bytes, x, y, i);
   }
 
   class Warp;
 
-  class Block {
+  class Block : public TrackedBlock {
    public:
-    Block(EmulatedCluster& cluster, size_t shared_bytes, int x, int y, int rank)
-        : cluster_(cluster), memory_(shared_bytes), x_(x), y_(y), rank_(rank) {
-      for (int i = 0; i <= kDecodeBarriers; ++i) barriers_.emplace_back(memory_, i);
-      barrier(kSync).begin(kDecodeWarps);
+    Block(EmulatedCluster& cluster, const Sabotage& sabotage, size_t shared_bytes, int x, int y,
+          int rank)
+        : TrackedBlock(cluster.turns_, sabotage, shared_bytes, kDecodeBarriers + 1, x + rank, y),
+          cluster_(cluster),
+          rank_(rank) {
+      begin_barrier(kSync, kDecodeWarps);
     }
-    int x() const { return x_; }
-    int y() const { return y_; }
-    void begin_barrier(int number, int count) { barrier(number).begin(count); }
     // Its producer and its warps run when those of all blocks are known.
     template <class P, class C>
     void start(const P& producer, const C& consumer) {
@@ -59,39 +57,9 @@ class EmulatedCluster {
     friend Warp;
     static constexpr int kSync = kDecodeBarriers;  // of the warps
 
-    class Producer {
-     public:
-      explicit Producer(Block& block) : block_(block) {}
-      void wait(int barrier, int parity) { block_.wait(barrier, parity, kProducer); }
-      void expect(int barrier, int bytes) { block_.barrier(barrier).expect(kProducer, bytes); }
-      void copy(int to, const void* from, int bytes, int barrier) {
-        block_.barrier(barrier).start_copy(kProducer, to, from, static_cast<size_t>(bytes));
-      }
-      template <class T>
-      void set(int offset, const T& value) {
-        block_.memory_.write(kProducer, offset, &value, sizeof value);
-      }
-
-     private:
-      Block& block_;
-    };
-
-    TrackedBarrier& barrier(int number) { return barriers_.at(static_cast<size_t>(number)); }
-    void wait(int number, int parity, int actor) {
-      const Sabotage& sabotage = cluster_.sabotage_;
-      if (sabotage.wait == number) return;
-      TrackedBarrier& b = barrier(number);
-      const int asked = sabotage.early == number ? parity ^ 1 : parity;
-      cluster_.maybe_pause();
-      cluster_.turns_.wait_until([&b, asked] { return b.over(asked); });
-      b.learn(actor);
-    }
-
     EmulatedCluster& cluster_;
-    TrackedMemory memory_;
-    std::deque<TrackedBarrier> barriers_;
     std::array<std::vector<uint64_t>, kDecodeWarps> asked_;  // matrices of joint products, by warp
-    int x_, y_, rank_;
+    int rank_;
   };
 
   class Warp : public EmulatedLanes {
@@ -129,11 +97,12 @@ class EmulatedCluster {
         for (int lane = 0; lane < 32; ++lane)
           sums[t][lane] = add ? d(t, lane) : FragmentC{{0, 0, 0, 0}};
       for (int k = 0; k < kSteps; ++k) {
-        const EmulatedMatrix right(b(k));
+        const EmulatedMatrix right(block_.memory_, b(k), transposed);
         block_.asked_[static_cast<size_t>(index())].push_back(right.bits());
+        right.each_piece(0, 8 * kTiles, [&](int at) { get<Bits128>(0, at); });
         Local<FragmentA> left;
         for (int lane = 0; lane < 32; ++lane) left[lane] = a(k, lane);
-        for (int t = 0; t < kTiles; ++t) mma(sums[t], left, operand<transposed>(right, 8 * t));
+        for (int t = 0; t < kTiles; ++t) mma(sums[t], left, right.columns(8 * t));
       }
       for (int t = 0; t < kTiles; ++t)
         for (int lane = 0; lane < 32; ++lane) d(t, lane) = sums[t][lane];
@@ -152,39 +121,20 @@ class EmulatedCluster {
       return value;
     }
 
-    void wait(int barrier, int parity) { block_.wait(barrier, parity, actor_); }
+    void wait(int barrier, int parity) { block_.wait(barrier, parity, {&actor_, 1}); }
     void arrive(int barrier) { block_.barrier(barrier).arrive(actor_); }
     void sync() {
-      if (syncs_++ == block_.cluster_.sabotage_.sync) return;
+      if (syncs_++ == block_.sabotage_.sync) return;
       block_.barrier(Block::kSync).arrive(actor_);
-      block_.wait(Block::kSync, phase_, actor_);
+      block_.wait(Block::kSync, phase_, {&actor_, 1});
       phase_ ^= 1;
     }
     void leave_cluster() { sync_cluster(); }
     void sync_cluster() {
-      if (cluster_syncs_++ != block_.cluster_.sabotage_.sync_cluster)
-        block_.cluster_.sync(block_, actor_);
+      if (cluster_syncs_++ != block_.sabotage_.sync_cluster) block_.cluster_.sync(block_, actor_);
     }
 
    private:
-    // 16 by 8, from a column on.
-    template <bool transposed>
-    Local<FragmentB> operand(const EmulatedMatrix& m, int column) {
-      uint16_t x[16][8], piece[8];  // eight columns, or eight of k, lie together
-      for (int i = 0; i < 16; ++i) {
-        const int at = transposed ? m.mn_major(column, i) : m.k_major(column + i % 8, i / 8 * 8);
-        block_.memory_.read(actor_, at, piece, sizeof piece);
-        for (int j = 0; j < 8; ++j) (transposed ? x[i][j] : x[i / 8 * 8 + j][i % 8]) = piece[j];
-      }
-      Local<FragmentB> out;
-      for (int lane = 0; lane < 32; ++lane)
-        for (int r = 0; r < 2; ++r) {
-          const int k = lane % 4 * 2 + 8 * r;
-          out[lane].x[r] = static_cast<uint32_t>(x[k + 1][lane / 4]) << 16 | x[k][lane / 4];
-        }
-      return out;
-    }
-
     Block& block_;
     int actor_;
     int syncs_ = 0, cluster_syncs_ = 0, phase_ = 0;
@@ -199,8 +149,7 @@ class EmulatedCluster {
       throw std::logic_error("blocks of a cluster ended before the others began");
     turns_.run(roles_);
     for (Block& block : blocks_) {
-      for (const TrackedBarrier& b : block.barriers_)
-        if (!b.idle()) throw std::logic_error("a block ended with copies in flight");
+      block.finish();
       for (size_t w = 0; w < kDecodeWarps; ++w)
         if (block.asked_[w] != block.asked_[w / 4 * 4])
           throw std::logic_error("the warps of a group do not multiply together");
@@ -211,10 +160,6 @@ class EmulatedCluster {
   }
 
  private:
-  // Not at every wait: it takes microseconds.
-  void maybe_pause() {
-    if (random_() % 4 == 0) turns_.pause();
-  }
   // A barrier of all warps.
   void sync(Block& block, int actor) {
     const size_t epoch = known_.size();
@@ -235,10 +180,8 @@ class EmulatedCluster {
     return epoch == 0 ? nothing : known_[static_cast<size_t>(epoch - 1)][static_cast<size_t>(rank)];
   }
 
-  Turns turns_;
-  std::minstd_rand random_;
+  Turns& turns_;
   bool backwards_;
-  Sabotage sabotage_;
   std::deque<Block> blocks_;
   std::vector<std::function<void()>> roles_;
   int arrived_ = 0;

@@ -45,18 +45,10 @@ struct Product {
     y.assign(static_cast<size_t>(rows * ld_y), 0.5f);
     if (biased)
       for (int64_t j = 0; j < n; ++j) bias.push_back(normal(random));
-    args = {w_bytes.data(),
-            x_bytes.data(),
-            biased ? bias.data() : nullptr,
-            y.data(),
-            rows,
-            n,
-            k,
-            ld_w,
-            ld_x,
-            ld_y,
-            Output::kF32,
-            element};
+    const float* const b = biased ? bias.data() : nullptr;
+    const auto output = Output::kF32;
+    args = {w_bytes.data(), x_bytes.data(), b,    y.data(), rows,   n, k,
+            ld_w,           ld_x,           ld_y, output,   element};
   }
   // The largest error of y, which held 0.5.
   double error() const {

@@ -26,14 +26,6 @@ using testing_support::quick;
 constexpr int32_t kH200[] = {132, 66, 42, 31, 23, 19, 16, 15};
 constexpr int32_t kEvenDie[] = {132, 66, 0, 33, 0, 0, 0, 16};
 
-// The last token of each leaf of a star.
-std::vector<RowRef> last_rows(const Tree& tree) {
-  std::vector<RowRef> rows;
-  for (int32_t n = 1; n < static_cast<int32_t>(tree.nodes.size()); ++n)
-    rows.push_back({n, tree.nodes[n].end - 1});
-  return rows;
-}
-
 constexpr double kBound = 3e-3;
 
 // --- the plan ------------------------------------------------------------------------------------
@@ -408,15 +400,9 @@ TEST_P(DecodeAttention, NothingShared) {
 
 TEST_P(DecodeAttention, SharpScoresStayFinite) {
   Rng rng(69);
-  for (const float scale : {0.0f, 100.0f, 3000.0f}) {
-    Tree tree = gpu_tree(DType::kBf16, 2, 1, 64, rng);
-    tree.query_scale = scale;
-    grow(tree, rng, 6, 120);
-    const std::vector<RowRef> rows = some_rows(tree, 30, rng);
-    const std::vector<float> got = decode(*make(132), tree, gpu_step(tree, rows, rng, false));
-    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
-    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * kBound);
-  }
+  expect_sharp_scores_stay_finite(
+      DType::kBf16, kBound, rng,
+      [&](const Tree& tree, const Step& step) { return decode(*make(132), tree, step); });
 }
 
 // In whatever order producers, warps and clusters go on.
@@ -436,34 +422,18 @@ TEST(DecodeLaunch, ABlockWithoutRowsDoesNothing) {
   gpu::DecodeKernelArgs a{};
   a.splits = nothing;
   a.cluster = 8;
-  gpu::Launch launch{Kernel::kAttentionDecode64,
-                     8,
-                     1,
-                     gpu::kDecodeThreads,
-                     static_cast<uint32_t>(gpu::decode_shared_bytes(64)),
-                     &a,
-                     sizeof a,
-                     8};
-  EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
-  launch.grid_x = 12;  // one and a half clusters
-  EXPECT_NE(runtime.launch(launch), Code::kOk);
+  gpu::Launcher launcher(runtime);
+  launcher.launch(Kernel::kAttentionDecode64, 8, 1, a, 0, 8);
+  // One and a half clusters.
+  EXPECT_THROW(launcher.launch(Kernel::kAttentionDecode64, 12, 1, a, 0, 8), Error);
 }
 
 // --- what the emulator is for --------------------------------------------------------------------
 
 class DecodeSabotage : public ::testing::Test {
  protected:
-  // What the launch says, empty if nothing.
-  std::string run(const Sabotage& sabotage, uint64_t seed) {
-    auto runtime = std::make_unique<EmulatedRuntime>(2, seed);
-    runtime->sabotage(sabotage);
-    try {
-      GpuDevice device(std::move(runtime), {});
-      run_on_device(device, tree_, step_);
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return {};
+  std::string run(const Sabotage& sabotage, uint64_t seed) const {
+    return run_with(sabotage, 2, seed, kClusters, tree_, step_);
   }
   void SetUp() override {
     Rng rng(72);
@@ -481,12 +451,8 @@ TEST_F(DecodeSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }
 // Each wait of the producer and of the warps, left out or for the phase before.
 TEST_F(DecodeSabotage, MissingAndEarlyWaitsAreFound) {
   for (int barrier = 0; barrier < gpu::kDecodeBarriers; ++barrier) {
-    Sabotage missing;
-    missing.wait = barrier;
-    EXPECT_NE(run(missing, 1), "") << "barrier " << barrier;
-    Sabotage early;
-    early.early = barrier;
-    EXPECT_NE(run(early, 2), "") << "barrier " << barrier;
+    EXPECT_NE(run({.wait = barrier}, 1), "") << "barrier " << barrier;
+    EXPECT_NE(run({.early = barrier}, 2), "") << "barrier " << barrier;
   }
 }
 
@@ -495,10 +461,8 @@ TEST_F(DecodeSabotage, MissingAndEarlyWaitsAreFound) {
 TEST_F(DecodeSabotage, MissingBarriersOfBlocksAndClustersAreFound) {
   for (const int number : {0, 1}) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
-      Sabotage sync, cluster;
-      sync.sync = cluster.sync_cluster = number;
-      EXPECT_NE(run(sync, seed), "") << number;
-      EXPECT_NE(run(cluster, seed), "") << number;
+      EXPECT_NE(run({.sync = number}, seed), "") << number;
+      EXPECT_NE(run({.sync_cluster = number}, seed), "") << number;
     }
   }
 }

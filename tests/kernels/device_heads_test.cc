@@ -1,30 +1,15 @@
 // Heads of an engine on the emulated GPU: what comes back of rows of logits, and how little.
-#include <gtest/gtest.h>
-
-#include <random>
-#include <utility>
-#include <vector>
-
-#include "engine/engine.h"
-#include "engine/engine_support.h"
-#include "kernels/gpu_support.h"
+#include "kernels/engines.h"
 #include "support/relative_error.h"
 
 namespace prefix {
 namespace {
 
-using ops::testing::EmulatedCuda;
-using testing_support::make_engine;
-using testing_support::random_tokens;
-using testing_support::relative_error;
-using testing_support::TinyCheckpoint;
-
-std::vector<RequestSpec> generations(std::mt19937& random, size_t count, int32_t tokens,
+std::vector<RequestSpec> generations(std::mt19937& random, size_t count, size_t tokens,
                                      const Sampling& sampling) {
   std::vector<RequestSpec> batch(count);
   for (RequestSpec& spec : batch) {
-    spec.task = Task::kGenerate;
-    spec.tokens = random_tokens(random, static_cast<size_t>(tokens), 64);
+    spec.tokens = random_tokens(random, tokens, 64);
     spec.sampling = sampling;
     spec.sampling.ignore_eos = true;
     spec.sampling.seed = static_cast<int64_t>(random());
@@ -42,10 +27,7 @@ TEST(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
   std::mt19937 random(13);
   const auto bytes_of_a_token = [&](const Sampling& sampling) {
     const int64_t before = cuda.runtime().counters().downloaded_bytes;
-    const auto job = engine->submit(generations(random, 32, 20, sampling));
-    job->wait(-1);
-    for (size_t i = 0; i < job->count(); ++i)
-      EXPECT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+    results_of(*engine, generations(random, 32, 20, sampling));
     return (cuda.runtime().counters().downloaded_bytes - before) / (32 * sampling.max_tokens);
   };
   Sampling sampling;
@@ -64,9 +46,8 @@ TEST(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
 
 TEST(EmulatedEngine, AScoreIsAFewBytes) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto cpu = make_engine(checkpoint, {{"dtype", "f32"}});
-  const auto gpu = make_engine(checkpoint, {{"device", "cuda"}, {"dtype", "f32"}});
+  const auto cpu = make_engine(tiny_checkpoint(), {{"dtype", "f32"}});
+  const auto gpu = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"dtype", "f32"}});
   std::mt19937 random(14);
   std::vector<RequestSpec> batch(3);
   for (RequestSpec& spec : batch) {
@@ -76,59 +57,37 @@ TEST(EmulatedEngine, AScoreIsAFewBytes) {
   batch[2].task = Task::kChoices;
   batch[2].choices = {{1, 2, 3}, {1, 2}, {7}};
   const int64_t before = cuda.runtime().counters().downloaded_bytes;
-  const auto got = gpu->submit(batch);
-  got->wait(-1);
+  const std::vector<RequestResult> got = results_of(*gpu, batch);
   constexpr int64_t kFlags = (3 * 300 + 6) * 4;  // of the rows of its steps
   EXPECT_LE(cuda.runtime().counters().downloaded_bytes - before, (2 * 299 + 6) * 24 + kFlags);
-  const auto want = cpu->submit(batch);
-  want->wait(-1);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    ASSERT_EQ(got->result(i).status, Code::kOk) << got->result(i).message;
-    EXPECT_LE(relative_error(got->result(i).values, want->result(i).values), 1e-5);
-  }
+  const std::vector<RequestResult> want = results_of(*cpu, batch);
+  for (size_t i = 0; i < batch.size(); ++i)
+    EXPECT_LE(testing_support::relative_error(got[i].values, want[i].values), 1e-5);
 }
 
-// All ids of the vocabulary, of many rows: one copy, not one for each panel of 32.
-TEST(EmulatedEngine, ChosenLogitsComeInOneCopy) {
+// All ids of the vocabulary, of many rows: not a copy for each panel of 32. Nor one for each vector.
+TEST(EmulatedEngine, ChosenLogitsAndEmbeddingsComeInOneCopy) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
   std::mt19937 random(15);
-  std::vector<RequestSpec> batch;
-  for (int i = 0; i < 4; ++i) {
-    batch.push_back(testing_support::logits_of(random_tokens(random, 20, 64)));
-    for (int32_t id = 3; id < 131; ++id) batch.back().logit_ids.push_back(id);
+  for (const Task task : {Task::kLogits, Task::kEmbed}) {
+    std::vector<RequestSpec> batch;
+    for (int i = 0; i < 7; ++i) {
+      batch.push_back(logits_of(random_tokens(random, 20, 64)));
+      batch.back().task = task;
+      for (int32_t id = 3; id < 131; ++id) batch.back().logit_ids.push_back(id);
+    }
+    const int64_t before = cuda.runtime().counters().downloads;
+    results_of(*engine, batch);
+    EXPECT_EQ(cuda.runtime().counters().downloads - before, 1);
   }
-  const int64_t before = cuda.runtime().counters().downloads;
-  const auto job = engine->submit(batch);
-  job->wait(-1);
-  ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-  EXPECT_EQ(cuda.runtime().counters().downloads - before, 1);
-}
-
-TEST(EmulatedEngine, EmbeddingsComeInOneCopy) {
-  EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  std::mt19937 random(16);
-  std::vector<RequestSpec> batch(7);
-  for (RequestSpec& spec : batch) {
-    spec.task = Task::kEmbed;
-    spec.tokens = random_tokens(random, 20, 64);
-  }
-  const int64_t before = cuda.runtime().counters().downloads;
-  const auto job = engine->submit(batch);
-  job->wait(-1);
-  ASSERT_EQ(job->result(6).status, Code::kOk) << job->result(6).message;
-  EXPECT_EQ(cuda.runtime().counters().downloads - before, 1);
 }
 
 // Two ways to ask for the same: from candidates, and from the whole row, which is read when top-k
 // is off. In a vocabulary of 131, the 256 most likely tokens are all.
 TEST(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
   const EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"cache", "false"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"cache", "false"}});
   for (const float penalty : {1.0f, 1.3f}) {
     Sampling sampling;
     sampling.max_tokens = 8;
@@ -137,15 +96,11 @@ TEST(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
     sampling.logprobs = true;
     std::mt19937 random(17);
     std::vector<RequestSpec> batch = generations(random, 6, 30, sampling);
-    const auto whole = engine->submit(batch);
-    whole->wait(-1);
+    const std::vector<RequestResult> whole = results_of(*engine, batch);
     for (RequestSpec& spec : batch) spec.sampling.top_k = 200;
-    const auto candidates = engine->submit(batch);
-    candidates->wait(-1);
+    const std::vector<RequestResult> candidates = results_of(*engine, batch);
     for (size_t i = 0; i < batch.size(); ++i) {
-      const RequestResult& a = whole->result(i);
-      const RequestResult& b = candidates->result(i);
-      ASSERT_EQ(b.status, Code::kOk) << b.message;
+      const RequestResult &a = whole[i], &b = candidates[i];
       EXPECT_EQ(a.tokens, b.tokens);
       for (size_t t = 0; t < a.tokens.size(); ++t)
         EXPECT_NEAR(a.token_logprobs[t], b.token_logprobs[t], 1e-5);
@@ -173,16 +128,11 @@ TEST(EmulatedEngine, APenaltyMayNeedTheWholeRow) {
     for (int32_t id = 0; id < 600; ++id)
       if (id % 5 != 0) spec.tokens.push_back(id);
   const int64_t before = cuda.runtime().counters().downloaded_bytes;
-  const auto job = engine->submit(batch);
-  job->wait(-1);
+  const std::vector<RequestResult> candidates = results_of(*engine, batch);
   EXPECT_GE(cuda.runtime().counters().downloaded_bytes - before, 600 * 4);
   for (RequestSpec& spec : batch) spec.sampling.top_k = 0;
-  const auto whole = engine->submit(batch);
-  whole->wait(-1);
-  for (size_t i = 0; i < batch.size(); ++i) {
-    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
-    EXPECT_EQ(job->result(i).tokens, whole->result(i).tokens);
-  }
+  const std::vector<RequestResult> whole = results_of(*engine, batch);
+  for (size_t i = 0; i < batch.size(); ++i) EXPECT_EQ(candidates[i].tokens, whole[i].tokens);
 }
 
 }  // namespace

@@ -1,27 +1,17 @@
 // Whole engines on the emulated GPU: the same results as the CPU within the rounding of bf16, and
 // the same bookkeeping.
-#include <gtest/gtest.h>
 
-#include <utility>
-#include <vector>
-
-#include "engine/engine.h"
-#include "engine/engine_support.h"
-#include "kernels/gpu_support.h"
+#include "kernels/engines.h"
 #include "model/model.h"
 #include "random_adapter.h"
-#include "support/expect_error.h"
 #include "support/relative_error.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
 
-using ops::testing::EmulatedCuda;
-using testing_support::make_engine;
-using testing_support::random_tokens;
+using ops::gpu::Kernel;
 using testing_support::relative_error;
-using testing_support::TinyCheckpoint;
 
 void expect_equal_embeddings(Engine& cpu, Engine& gpu) {
   std::mt19937 random(5);
@@ -35,36 +25,22 @@ void expect_equal_embeddings(Engine& cpu, Engine& gpu) {
     for (int32_t t : random_tokens(random, 5 + i * 7, 64)) spec.tokens.push_back(t);
     batch.push_back(spec);
   }
-  const auto want = cpu.submit(batch);
-  want->wait(-1);
-  const auto got = gpu.submit(batch);
-  got->wait(-1);
+  const std::vector<RequestResult> want = results_of(cpu, batch), got = results_of(gpu, batch);
   for (size_t i = 0; i < batch.size(); ++i) {
-    ASSERT_EQ(got->result(i).status, Code::kOk) << got->result(i).message;
-    EXPECT_LE(relative_error(got->result(i).values, want->result(i).values), 2e-2);
-    EXPECT_EQ(got->result(i).usage.computed, want->result(i).usage.computed);
-    EXPECT_EQ(got->result(i).usage.shared, want->result(i).usage.shared);
+    EXPECT_LE(relative_error(got[i].values, want[i].values), 2e-2);
+    EXPECT_EQ(got[i].usage.computed, want[i].usage.computed);
+    EXPECT_EQ(got[i].usage.shared, want[i].usage.shared);
   }
-}
-
-TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
-  const EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto cpu = make_engine(checkpoint, {});
-  const auto gpu = make_engine(checkpoint, {{"device", "cuda"}});
-  expect_equal_embeddings(*cpu, *gpu);
 }
 
 // The option reaches the device, which refuses what it cannot keep.
 TEST(EmulatedEngine, HopperAttentionIsRefusedWithInvariant) {
   const EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  testing_support::expect_error(
-      Code::kInvalidArgument, {"cuda_attention=hopper", "invariant"}, [&] {
-        make_engine(checkpoint,
-                    {{"device", "cuda"}, {"cuda_attention", "hopper"}, {"invariant", "true"}});
-      });
-  make_engine(checkpoint, {{"device", "cuda"}, {"cuda_attention", "hopper"}});
+  expect_error(Code::kInvalidArgument, {"cuda_attention=hopper", "invariant"}, [] {
+    make_engine(tiny_checkpoint(),
+                {{"device", "cuda"}, {"cuda_attention", "hopper"}, {"invariant", "true"}});
+  });
+  make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"cuda_attention", "hopper"}});
 }
 
 // What the GPU has no kernels for (tests/model/gpu_models_test.cc has all of it) is refused before
@@ -75,7 +51,6 @@ TEST(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
                           std::initializer_list<std::string_view> words) {
     Options options = testing_support::make_options({{"device", "cuda"}});
     for (const auto& [key, value] : more) options.set(key, value);
-    using testing_support::expect_error;
     expect_error(Code::kUnsupportedDevice, words,
                  [&] { Engine::create(checkpoint.path(), options, nullptr); });
     expect_error(Code::kUnsupportedDevice, words,
@@ -85,7 +60,7 @@ TEST(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
   windows.windows = "fs";
   windows.window = 40;
   refused(TinyCheckpoint(windows), {}, {"layer 1", "window of 40"});
-  const TinyCheckpoint plain;
+  const TinyCheckpoint& plain = tiny_checkpoint();
   refused(plain, {{"kv", "int8"}}, {"kv=int8", "\"cpu\" only"});
   refused(plain, {{"compute", "int8"}}, {"compute=int8", "\"cpu\" only"});
   refused(plain, {{"attention", "bidirectional"}}, {"bidirectional", "\"cpu\" only"});
@@ -101,41 +76,32 @@ TEST(EmulatedEngine, AWindowThatCutsNothingRuns) {
   const Options options =
       testing_support::make_options({{"device", "cuda"}, {"max_positions", "150"}});
   EXPECT_GT(Engine::estimate(checkpoint.path(), options).total_bytes, 0);
-  const auto cpu = make_engine(checkpoint, {});
-  expect_equal_embeddings(*cpu, *Engine::create(checkpoint.path(), options, nullptr));
-  testing_support::expect_error(Code::kUnsupportedDevice, {"layer 1", "window of 150"}, [&] {
-    make_engine(checkpoint, {{"device", "cuda"}, {"max_positions", "151"}});
-  });
+  expect_equal_embeddings(*make_engine(checkpoint),
+                          *Engine::create(checkpoint.path(), options, nullptr));
+  expect_error(Code::kUnsupportedDevice, {"layer 1", "window of 150"},
+               [&] { make_engine(checkpoint, {{"device", "cuda"}, {"max_positions", "151"}}); });
 }
 
 TEST(EmulatedEngine, AdaptersAreRefused) {
   const EmulatedCuda cuda;
-  const tools::CheckpointShape shape;
-  const TinyCheckpoint checkpoint(shape);
   const testing_support::TempFolder folder;
-  tools::write_adapter(folder / "adapter", shape, {});
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  testing_support::expect_error(Code::kUnsupportedDevice, {"no adapters", "\"cpu\" only"},
-                                [&] { engine->load_adapter("a", folder / "adapter"); });
-  RequestSpec spec = testing_support::logits_of({1, 2, 3});
+  tools::write_adapter(folder / "adapter", {}, {});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
+  expect_error(Code::kUnsupportedDevice, {"no adapters", "\"cpu\" only"},
+               [&] { engine->load_adapter("a", folder / "adapter"); });
+  RequestSpec spec = logits_of({1, 2, 3});
   spec.adapter = "a";
-  const auto job = engine->submit({spec});
-  job->wait(-1);
-  EXPECT_EQ(job->result(0).status, Code::kNotFound);
+  EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kNotFound);
 }
 
 // The device may have no memory for a step, or fail in the middle of one: the requests of that step
 // fail with a status that says so, and the engine goes on.
 TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
   std::mt19937 random(9);
   const auto run = [&](size_t tokens) {
-    const auto job =
-        engine->submit({testing_support::logits_of(random_tokens(random, tokens, 64))});
-    job->wait(-1);
-    return job->result(0);
+    return run_all(*engine, {logits_of(random_tokens(random, tokens, 64))})->result(0);
   };
   const RequestResult first = run(40);
   ASSERT_EQ(first.status, Code::kOk) << first.message;
@@ -153,22 +119,12 @@ TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
 // A lost device answers no call any more, so an engine that went on would fail every request after
 // a step's work.
 TEST(EmulatedEngine, ALostDeviceEndsTheEngine) {
-  ops::gpu::EmulatedRuntime* runtime = nullptr;
-  ops::replace_gpu_runtime([&](int, bool) {
-    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
-    runtime = made.get();
-    return made;
-  });
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  ops::replace_gpu_runtime({});
-  const RequestSpec spec = testing_support::logits_of({1, 2, 3});
-  runtime->fail_after(0, Code::kDeviceLost);
-  const auto job = engine->submit({spec});
-  job->wait(-1);
-  EXPECT_EQ(job->result(0).status, Code::kDeviceLost);
-  testing_support::expect_error(Code::kEngineFailed, {"create a new one"},
-                                [&] { engine->submit({spec}); });
+  EmulatedCuda cuda;
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
+  const RequestSpec spec = logits_of({1, 2, 3});
+  cuda.runtime().fail_after(0, Code::kDeviceLost);
+  EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kDeviceLost);
+  expect_error(Code::kEngineFailed, {"create a new one"}, [&] { engine->submit({spec}); });
 }
 
 // What one step costs in launches and copies: no surprises with the number of layers or requests.
@@ -182,25 +138,21 @@ TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
   std::vector<RequestSpec> batch;
   const std::vector<int32_t> head = random_tokens(random, 100, 64);
   for (int i = 0; i < 5; ++i) {
-    batch.push_back(testing_support::logits_of(head));
+    batch.push_back(logits_of(head));
     for (int32_t t : random_tokens(random, 20, 64)) batch.back().tokens.push_back(t);
   }
-  const auto attention = static_cast<size_t>(ops::gpu::Kernel::kAttention64x8);
   const int64_t uploads = cuda.runtime().counters().uploads;
-  const int64_t launches = cuda.runtime().counters().launches[attention];
-  const auto job = engine->submit(batch);
-  job->wait(-1);
-  ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  const int64_t launches = cuda.runtime().counters().of(Kernel::kAttention64x8);
+  results_of(*engine, batch);
   EXPECT_EQ(engine->stats().steps, 1);
   EXPECT_EQ(cuda.runtime().counters().uploads - uploads, 1);
-  EXPECT_EQ(cuda.runtime().counters().launches[attention] - launches, 3);
+  EXPECT_EQ(cuda.runtime().counters().of(Kernel::kAttention64x8) - launches, 3);
 }
 
 // What decides the bits of keys and values is part of the name of a page.
 TEST(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
-  const TinyCheckpoint checkpoint;
   const auto fingerprint_of = [&](ops::Device& device, int threads) {
-    ModelFiles files = open_model(checkpoint.path());
+    ModelFiles files = open_model(tiny_checkpoint().path());
     return Model(std::move(files), device, 64, nullptr).fingerprint(threads);
   };
   const auto fingerprint = [&](ops::DType type, bool invariant, int processors, int threads) {
@@ -218,16 +170,13 @@ TEST(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
 // A step that only warms the cache has ended when it is computed, not when it is queued.
 TEST(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"rows", "32"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"rows", "32"}});
   std::mt19937 random(12);
   RequestSpec spec;
   spec.task = Task::kWarm;
   spec.tokens = random_tokens(random, 70, 64);
   const int64_t waits = cuda.runtime().counters().waits;
-  const auto job = engine->submit({spec});
-  job->wait(-1);
-  ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  results_of(*engine, {spec});
   EXPECT_EQ(engine->stats().steps, 3);
   EXPECT_EQ(cuda.runtime().counters().waits - waits, 3);
   EXPECT_EQ(engine->stats().gemm_ns, 0);  // what was measured is the time to queue
@@ -237,25 +186,17 @@ TEST(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
 TEST(EmulatedEngine, ProductsOfStepsArePreparedAtLoad) {
   for (const char* rows : {"4096", "20"}) {
     EmulatedCuda cuda;
-    const TinyCheckpoint checkpoint;
-    const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"rows", rows}});
+    const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"rows", rows}});
     EXPECT_EQ(cuda.runtime().counters().gemms, 0);
     std::mt19937 random(11);
-    std::vector<RequestSpec> batch(4);
-    for (RequestSpec& spec : batch) {
-      spec.task = Task::kGenerate;
-      spec.tokens = random_tokens(random, 40, 64);
-      spec.sampling.max_tokens = 5;
-      spec.sampling.ignore_eos = true;
-    }
+    std::vector<RequestSpec> batch;
+    for (int i = 0; i < 4; ++i) batch.push_back(generation(random_tokens(random, 40, 64), 5));
     // Single logits: of one panel of 32, of both, of some rows.
     for (int i = 0; i < 7; ++i) {
-      batch.push_back(testing_support::logits_of(random_tokens(random, 8, 64)));
+      batch.push_back(logits_of(random_tokens(random, 8, 64)));
       batch.back().logit_ids = i % 3 == 0 ? std::vector<int32_t>{3, 60} : std::vector<int32_t>{4};
     }
-    const auto job = engine->submit(batch);
-    job->wait(-1);
-    ASSERT_EQ(job->result(3).status, Code::kOk) << job->result(3).message;
+    results_of(*engine, batch);
     EXPECT_GT(cuda.runtime().counters().gemms, 0);
     EXPECT_EQ(cuda.runtime().counters().new_gemms, 0) << rows;
   }
@@ -265,22 +206,13 @@ TEST(EmulatedEngine, ProductsOfStepsArePreparedAtLoad) {
 // and the device is never drained for it. The emulator watches that nobody overwrites it early.
 TEST(EmulatedEngine, DecodingWaitsForItsResultsOnly) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
   std::mt19937 random(11);
-  std::vector<RequestSpec> batch(3);
-  for (RequestSpec& spec : batch) {
-    spec.task = Task::kGenerate;
-    spec.tokens = random_tokens(random, 40, 64);
-    spec.sampling.max_tokens = 12;
-    spec.sampling.ignore_eos = true;
-  }
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 3; ++i) batch.push_back(generation(random_tokens(random, 40, 64), 12));
   const int64_t waits = cuda.runtime().counters().waits;
   const int64_t uploads = cuda.runtime().counters().uploads;
-  const auto job = engine->submit(batch);
-  job->wait(-1);
-  for (size_t i = 0; i < batch.size(); ++i)
-    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+  results_of(*engine, batch);
   EXPECT_EQ(cuda.runtime().counters().waits, waits);
   EXPECT_EQ(cuda.runtime().counters().uploads - uploads, engine->stats().steps);
 }
@@ -293,23 +225,20 @@ TEST(EmulatedEngine, PagesLeaveTogether) {
     const ops::gpu::EmulatorCounters& c = cuda.runtime().counters();
     return c.waits + c.downloads;
   };
-  const TinyCheckpoint checkpoint;
   const testing_support::TempFolder folder;
   std::mt19937 random(20);
-  const RequestSpec spec = testing_support::logits_of(random_tokens(random, 700, 64));
+  const RequestSpec spec = logits_of(random_tokens(random, 700, 64));
   std::vector<float> want;
   for (const bool again : {false, true}) {
-    const auto engine = make_engine(checkpoint, {{"device", "cuda"},
-                                                 {"invariant", "true"},
-                                                 {"cache_disk", folder / "pages"},
-                                                 {"cache_fetch_ms", "60000"}});
+    const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"},
+                                                        {"invariant", "true"},
+                                                        {"cache_disk", folder / "pages"},
+                                                        {"cache_fetch_ms", "60000"}});
     int64_t before = waits();
-    const auto job = engine->submit({spec});
-    job->wait(-1);
-    ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
-    EXPECT_EQ(job->result(0).usage.cached, again ? 672 : 0);
-    if (!again) want = job->result(0).values;
-    EXPECT_EQ(job->result(0).values, want);
+    const RequestResult result = results_of(*engine, {spec})[0];
+    EXPECT_EQ(result.usage.cached, again ? 672 : 0);
+    if (!again) want = result.values;
+    EXPECT_EQ(result.values, want);
     // One for the result, and one for all pages where they are new.
     EXPECT_EQ(waits() - before, again ? 1 : 2);
     before = waits();
@@ -322,15 +251,12 @@ TEST(EmulatedEngine, PagesLeaveTogether) {
 // known here, so each of a request fails once.
 TEST(EmulatedEngine, PagesThatCannotLeaveStay) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
   const testing_support::TempFolder folder;
   const auto engine =
-      make_engine(checkpoint, {{"device", "cuda"}, {"cache_disk", folder / "pages"}});
+      make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"cache_disk", folder / "pages"}});
   std::mt19937 random(21);
   const auto run = [&] {
-    const auto job = engine->submit({testing_support::logits_of(random_tokens(random, 100, 64))});
-    job->wait(-1);
-    return job->result(0).status;
+    return run_all(*engine, {logits_of(random_tokens(random, 100, 64))})->result(0).status;
   };
   int good = 0, bad = 0;
   for (int64_t call = 0; call < 60; ++call) {
@@ -347,11 +273,9 @@ TEST(EmulatedEngine, PagesThatCannotLeaveStay) {
 // with its first step, says that the device may stay current on it.
 TEST(EmulatedEngine, TheProgramsThreadLaunchesNothingToStay) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
   EXPECT_EQ(cuda.runtime().launcher(), std::thread::id());
-  const auto job = engine->submit({testing_support::logits_of({1, 2, 3})});
-  job->wait(-1);
+  results_of(*engine, {logits_of({1, 2, 3})});
   EXPECT_NE(cuda.runtime().launcher(), std::thread::id());
   EXPECT_NE(cuda.runtime().launcher(), std::this_thread::get_id());
 }
@@ -361,46 +285,33 @@ TEST(EmulatedEngine, TheProgramsThreadLaunchesNothingToStay) {
 // Sequences of three lengths, so that rows leave the batch on the way.
 std::vector<RequestSpec> decoding(int sequences, int seed) {
   std::mt19937 random(static_cast<unsigned>(seed));
-  std::vector<RequestSpec> batch(static_cast<size_t>(sequences));
-  for (size_t i = 0; i < batch.size(); ++i) {
-    batch[i].task = Task::kGenerate;
-    batch[i].tokens = random_tokens(random, 5 + i % 4, 64);
-    batch[i].sampling.max_tokens = 12 + 10 * static_cast<int32_t>(i % 3);
-    batch[i].sampling.ignore_eos = true;
-    batch[i].sampling.logprobs = true;
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < sequences; ++i) {
+    batch.push_back(generation(random_tokens(random, 5 + i % 4, 64), 12 + 10 * (i % 3)));
+    batch.back().sampling.logprobs = true;
   }
   return batch;
 }
 
-// Tokens and the bits of their logprobs.
-std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> results(
-    Engine& engine, const std::vector<RequestSpec>& batch) {
-  const auto job = engine.submit(batch);
-  job->wait(-1);
-  std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> out;
-  for (size_t i = 0; i < batch.size(); ++i) {
-    EXPECT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
-    out.emplace_back(job->result(i).tokens, job->result(i).token_logprobs);
-  }
-  return out;
+void expect_same_bits(const std::vector<RequestResult>& a, const std::vector<RequestResult>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(testing_support::same_bits(a[i], b[i])) << i;
 }
 
 TEST(EmulatedEngine, StepsThatLookAlikeAreReplayed) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  const auto norm = static_cast<size_t>(ops::gpu::Kernel::kQkv);
-  const int64_t before = cuda.runtime().counters().launches[norm];
-  results(*engine, decoding(32, 1));
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
+  const int64_t before = cuda.runtime().counters().of(Kernel::kQkv);
+  results_of(*engine, decoding(32, 1));
   const int64_t steps = engine->stats().steps;
-  const int64_t launched = cuda.runtime().counters().launches[norm] - before;
+  const int64_t launched = cuda.runtime().counters().of(Kernel::kQkv) - before;
   const int64_t replays = cuda.runtime().counters().replays;
   EXPECT_GE(steps, 32);
   EXPECT_GE(2 * replays, steps) << "of " << steps << " steps";
   const int64_t layers = 2;
   EXPECT_EQ(launched, (steps - replays) * layers);
   // The next batch meets graphs of the first.
-  results(*engine, decoding(32, 2));
+  results_of(*engine, decoding(32, 2));
   EXPECT_GT(cuda.runtime().counters().replays - replays, replays);
 }
 
@@ -410,25 +321,22 @@ TEST(EmulatedEngine, SmallStepsGoToClusters) {
   tools::CheckpointShape shape;
   shape.head_dim = 64;
   const TinyCheckpoint checkpoint(shape);
-  std::vector<decltype(results(std::declval<Engine&>(), {}))> all;
+  std::vector<RequestResult> all[2];
   for (const bool graphs : {true, false}) {
     EmulatedCuda cuda(8);
     const auto engine = make_engine(
         checkpoint, {{"device", "cuda"}, {"cuda_attention", graphs ? "auto" : "hopper"}});
     const ops::gpu::EmulatorCounters& counters = cuda.runtime().counters();
     if (!graphs) cuda.runtime().refuse_graphs();
-    all.push_back(results(*engine, decoding(11, 1)));
+    all[graphs] = results_of(*engine, decoding(11, 1));
     EXPECT_EQ(counters.replays > 0, graphs);
-    const auto count = [&](ops::gpu::Kernel kernel) {
-      return counters.launches[static_cast<size_t>(kernel)];
-    };
     if (!graphs) {
-      EXPECT_EQ(count(ops::gpu::Kernel::kAttentionDecode64), 2 * engine->stats().steps);
+      EXPECT_EQ(counters.of(Kernel::kAttentionDecode64), 2 * engine->stats().steps);
     }
-    EXPECT_EQ(count(ops::gpu::Kernel::kAttention64x4) + count(ops::gpu::Kernel::kAttention64x8), 0);
-    expect_equal_embeddings(*make_engine(checkpoint, {}), *engine);
+    EXPECT_EQ(counters.of(Kernel::kAttention64x4) + counters.of(Kernel::kAttention64x8), 0);
+    expect_equal_embeddings(*make_engine(checkpoint), *engine);
   }
-  EXPECT_TRUE(all[0] == all[1]);
+  expect_same_bits(all[0], all[1]);
 }
 
 // Neither with `invariant` nor where the option says so.
@@ -442,49 +350,40 @@ TEST(EmulatedEngine, SmallStepsGoToTheKernelOfAllGpus) {
     const auto engine = make_engine(
         checkpoint,
         {{"device", "cuda"}, {"invariant", invariant}, {"cuda_attention", mma ? "mma" : "auto"}});
-    results(*engine, decoding(3, 1));
-    const auto count = [&](ops::gpu::Kernel kernel) {
-      return cuda.runtime().counters().launches[static_cast<size_t>(kernel)];
-    };
-    EXPECT_EQ(count(ops::gpu::Kernel::kAttentionDecode64), 0);
-    EXPECT_GT(count(ops::gpu::Kernel::kAttention64x4), 0);
+    results_of(*engine, decoding(3, 1));
+    EXPECT_EQ(cuda.runtime().counters().of(Kernel::kAttentionDecode64), 0);
+    EXPECT_GT(cuda.runtime().counters().of(Kernel::kAttention64x4), 0);
   }
 }
 
 // The same work with a runtime that cannot record, also when memory grows and steps fail between.
 TEST(EmulatedEngine, GraphsChangeNoBits) {
-  const TinyCheckpoint checkpoint;
-  std::vector<decltype(results(std::declval<Engine&>(), {}))> all;
+  std::vector<RequestResult> before[2], after[2];
   for (const bool graphs : {true, false}) {
     EmulatedCuda cuda;
-    const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+    const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
     if (!graphs) cuda.runtime().refuse_graphs();
-    all.push_back(results(*engine, decoding(11, 1)));
+    before[graphs] = results_of(*engine, decoding(11, 1));
     std::mt19937 random(3);
-    const auto large = engine->submit({testing_support::logits_of(random_tokens(random, 300, 64))});
-    large->wait(-1);
-    EXPECT_EQ(large->result(0).status, Code::kOk) << large->result(0).message;
-    all.push_back(results(*engine, decoding(17, 2)));
+    results_of(*engine, {logits_of(random_tokens(random, 300, 64))});
+    after[graphs] = results_of(*engine, decoding(17, 2));
     EXPECT_EQ(cuda.runtime().counters().replays > 0, graphs);
   }
-  ASSERT_EQ(all.size(), 4u);
-  EXPECT_TRUE(all[0] == all[2]);
-  EXPECT_TRUE(all[1] == all[3]);
+  expect_same_bits(before[0], before[1]);
+  expect_same_bits(after[0], after[1]);
 }
 
 TEST(EmulatedEngine, AStepThatFailsLeavesGraphsGood) {
   EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  results(*engine, decoding(8, 1));
+  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
+  results_of(*engine, decoding(8, 1));
   int failed = 0;
   for (int64_t call = 0; call < 40; call += 7) {
     cuda.runtime().fail_after(call, Code::kOutOfDeviceMemory);
-    const auto job = engine->submit(decoding(8, 1));
-    job->wait(-1);
+    const auto job = run_all(*engine, decoding(8, 1));
     for (size_t i = 0; i < 8; ++i) failed += job->result(i).status != Code::kOk;
     cuda.runtime().fail_after(-1, Code::kOk);
-    results(*engine, decoding(8, 1));
+    results_of(*engine, decoding(8, 1));
   }
   EXPECT_GE(failed, 6);
 }

@@ -19,56 +19,44 @@ namespace prefix::ops::gpu {
 namespace {
 
 template <class Args>
-const Args& args_of(const Launch& launch) {
+const Args& args_of(const Command& launch) {
   if (launch.arg_bytes != sizeof(Args)) throw std::logic_error("a launch with other arguments");
-  return *static_cast<const Args*>(launch.args);
+  return *reinterpret_cast<const Args*>(launch.args);
 }
 
+// Shared memory of a block, at most.
+constexpr uint32_t kSharedBytes = 96 << 10, kHopperSharedBytes = 227 << 10;
+
 template <int D, int W>
-void run_attention(const Launch& launch, EmulatedBlock& block) {
-  if (launch.threads != 32 * W ||
-      launch.shared_bytes != static_cast<uint32_t>(attention_shared_bytes(D, W)))
-    throw std::logic_error("an attention launch of another shape than its kernel");
+void run_attention(const Command& launch, EmulatedBlock& block) {
   Attention<D, W, EmulatedBlock>(block, args_of<AttentionKernelArgs>(launch)).run();
 }
 
-constexpr uint32_t kHopperShared = 227 << 10;  // of a block
-
 template <int D>
-void run_hopper(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
-                const Sabotage& sabotage) {
-  if (launch.threads != kHopperThreads ||
-      launch.shared_bytes != static_cast<uint32_t>(hopper_shared_bytes(D)))
-    throw std::logic_error("an attention launch of another shape than its kernel");
-  EmulatedHopper block(launch.shared_bytes, x, y, backwards, seed, sabotage);
-  attention_hopper<D>(block, args_of<AttentionKernelArgs>(launch));
-}
-
-template <int D>
-void run_decode(const Launch& launch, EmulatedCluster& cluster) {
+void run_decode(const Command& launch, EmulatedCluster& cluster) {
   const auto& args = args_of<DecodeKernelArgs>(launch);
-  if (launch.threads != kDecodeThreads || static_cast<uint32_t>(args.cluster) != launch.cluster ||
-      launch.shared_bytes != static_cast<uint32_t>(decode_shared_bytes(D)))
-    throw std::logic_error("an attention launch of another shape than its kernel");
+  if (static_cast<uint32_t>(args.cluster) != launch.cluster)
+    throw std::logic_error("clusters of another size than their kernel knows");
   cluster.run([&](EmulatedCluster::Block& block) { attention_decode<D>(block, args); });
 }
 
-bool for_clusters(Kernel kernel) {
-  return kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
-}
-bool for_hopper(Kernel kernel) {
-  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128 ||
-         for_clusters(kernel);
+// One block, whose parts take turns as `seed` decides, or the blocks of a cluster from x on.
+void run_for_hopper(const Command& launch, int x, int y, bool backwards, uint64_t seed,
+                    const Sabotage& sabotage) {
+  Turns turns(seed);
+  if (for_clusters(launch.kernel)) {
+    EmulatedCluster cluster(turns, sabotage, launch.shared_bytes, x, y,
+                            static_cast<int>(launch.cluster), backwards);
+    if (launch.kernel == Kernel::kAttentionDecode64) return run_decode<64>(launch, cluster);
+    return run_decode<128>(launch, cluster);
+  }
+  EmulatedHopper block(turns, sabotage, launch.shared_bytes, x, backwards);
+  const auto& args = args_of<AttentionKernelArgs>(launch);
+  if (launch.kernel == Kernel::kAttentionHopper64) return attention_hopper<64>(block, args);
+  attention_hopper<128>(block, args);
 }
 
-}  // namespace
-
-void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
-               const Sabotage& sabotage) {
-  if (launch.kernel == Kernel::kAttentionHopper64)
-    return run_hopper<64>(launch, x, y, backwards, seed, sabotage);
-  if (launch.kernel == Kernel::kAttentionHopper128)
-    return run_hopper<128>(launch, x, y, backwards, seed, sabotage);
+void run_block(const Command& launch, int x, int y, bool backwards) {
   SharedMemory shared(launch.shared_bytes);
   EmulatedBlock block(shared, x, y, static_cast<int>(launch.threads), backwards);
   switch (launch.kernel) {
@@ -94,30 +82,18 @@ void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed
     case Kernel::kAttention256x4:
       run_attention<256, 4>(launch, block);
       break;
-    case Kernel::kAttentionHopper64:
-    case Kernel::kAttentionHopper128:
-    case Kernel::kAttentionDecode64:
-    case Kernel::kAttentionDecode128:
-    case Kernel::kCount:
+    default:
       throw std::logic_error("no such kernel");
   }
   shared.finish();
 }
 
-void run_cluster(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
-                 const Sabotage& sabotage) {
-  EmulatedCluster cluster(launch.shared_bytes, x, y, static_cast<int>(launch.cluster), backwards,
-                          seed, sabotage);
-  if (launch.kernel == Kernel::kAttentionDecode64) return run_decode<64>(launch, cluster);
-  if (launch.kernel == Kernel::kAttentionDecode128) return run_decode<128>(launch, cluster);
-  throw std::logic_error("a kernel that knows no clusters");
-}
+}  // namespace
 
 EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(seed) {
   std::strcpy(properties_.name, "emulator");
   properties_.capability = 90;
   properties_.processors = processors;
-  properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
   used_bytes_ = kGemmWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
@@ -261,21 +237,23 @@ Code EmulatedRuntime::begin_download(void* pinned, const void* device, size_t by
   return Code::kOk;
 }
 
-Code EmulatedRuntime::launch(const Launch& launch) {
+Code EmulatedRuntime::launch(const Command& launch) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   ++counters_.launches[static_cast<size_t>(launch.kernel)];
   return run(launch);
 }
 
-Code EmulatedRuntime::run(const Launch& launch) {
+Code EmulatedRuntime::run(const Command& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
   const uint32_t cluster = launch.cluster;
+  const BlockShape shape = block_shape(launch.kernel);
+  // Those of heads have shared memory by their arguments.
   if (count == 0 || cluster == 0 || cluster > kMaxCluster || launch.grid_x % cluster != 0 ||
-      (cluster > 1 && !for_clusters(launch.kernel)) || launch.threads == 0 ||
-      launch.threads > 1024 || launch.grid_y > 65535 ||
-      launch.shared_bytes > (for_hopper(launch.kernel)
-                                 ? kHopperShared
-                                 : static_cast<uint32_t>(properties_.shared_bytes)))
+      (cluster > 1 && !for_clusters(launch.kernel)) ||
+      launch.threads != static_cast<uint32_t>(shape.threads) || launch.grid_y > 65535 ||
+      (shape.shared_bytes > 0 &&
+       launch.shared_bytes != static_cast<uint32_t>(shape.shared_bytes)) ||
+      launch.shared_bytes > (for_hopper(launch.kernel) ? kHopperSharedBytes : kSharedBytes))
     return failure(Code::kInternal, "a launch that no GPU accepts");
   std::vector<int64_t> order(static_cast<size_t>(count / cluster));  // of clusters
   const uint32_t columns = launch.grid_x / cluster;
@@ -284,15 +262,16 @@ Code EmulatedRuntime::run(const Launch& launch) {
   const bool backwards = random_() % 2 == 0;
   try {
     for (const int64_t i : order) {
-      const auto run = for_clusters(launch.kernel) ? run_cluster : run_block;
-      run(launch, static_cast<int>(i % columns * cluster), static_cast<int>(i / columns), backwards,
-          random_(), sabotage_);
+      const int x = static_cast<int>(i % columns * cluster), y = static_cast<int>(i / columns);
+      if (for_hopper(launch.kernel))
+        run_for_hopper(launch, x, y, backwards, random_(), sabotage_);
+      else
+        run_block(launch, x, y, backwards);
     }
   } catch (const std::exception& e) {
     return failure(Code::kInternal,
                    cat("kernel ", static_cast<int>(launch.kernel), ": ", e.what()));
   }
-  counters_.blocks += count;
   return Code::kOk;
 }
 
@@ -372,8 +351,7 @@ Code EmulatedRuntime::replay(int32_t graph) {
   if (found == graphs_.end()) return failure(Code::kInternal, "a graph that was never recorded");
   ++counters_.replays;
   for (const Command& command : found->second) {
-    const Code code =
-        command.kernel == Command::kGemm ? run(gemm_of(command)) : run(launch_of(command));
+    const Code code = command.kernel == Command::kGemm ? run(gemm_of(command)) : run(command);
     if (code != Code::kOk) return code;
   }
   return Code::kOk;

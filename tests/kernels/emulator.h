@@ -37,13 +37,14 @@ struct Sabotage {
 
 struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
-  int64_t blocks = 0;
   int64_t gemms = 0;
   int64_t new_gemms = 0;             // of shapes that nobody has prepared
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
   // Downloads are those that wait.
   std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0};
   std::atomic<int64_t> allocations{0}, pinned_allocations{0};
+
+  int64_t of(Kernel kernel) const { return launches[static_cast<size_t>(kernel)]; }
 };
 
 class EmulatedRuntime final : public Runtime {
@@ -62,7 +63,7 @@ class EmulatedRuntime final : public Runtime {
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
-  Code launch(const Launch& launch) override;
+  Code launch(const Command& launch) override;
   Code gemm(const GemmArgs& args) override;
   void bind_thread() override { launcher_ = std::this_thread::get_id(); }
   void prepare_gemm(const GemmArgs& args) override { known_products_.insert(shape_of(args)); }
@@ -82,7 +83,6 @@ class EmulatedRuntime final : public Runtime {
   }
   // From now on record() fails.
   void refuse_graphs() { records_ = false; }
-  size_t graphs() const { return graphs_.size(); }
 
  private:
   // What cuBLASLt needs to know to choose an algorithm.
@@ -90,7 +90,7 @@ class EmulatedRuntime final : public Runtime {
   static Shape shape_of(const GemmArgs& a) {
     return {a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.bias, a.output == Output::kActivation};
   }
-  Code run(const Launch& launch);
+  Code run(const Command& launch);
   Code run(const GemmArgs& args);
   Code check(const void* data, size_t bytes, const char* what);
   Code failure(Code code, std::string text);
@@ -127,12 +127,5 @@ class EmulatedRuntime final : public Runtime {
   int64_t fail_in_ = -1;
   Code fail_code_ = Code::kOk;
 };
-
-// Runs one block of a launch; `seed` decides how parts that run at the same time take turns.
-void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
-               const Sabotage& sabotage);
-// The blocks of a cluster, from x on.
-void run_cluster(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
-                 const Sabotage& sabotage);
 
 }  // namespace prefix::ops::gpu

@@ -103,23 +103,14 @@ TEST(EmulatedRuntime, RefusesPinnedMemoryThatChangesBeforeAWait) {
 TEST(EmulatedWarp, MultipliesFragmentsFromSharedMemory) {
   SharedMemory shared(2048);
   EmulatedWarp warp(shared, 0, false);
-  float a[16][16], b[8][16];  // b: columns as rows, as keys lie
-  uint16_t bits;
+  uint16_t a[16][16], b[8][16];  // b: columns as rows, as keys lie
   for (int i = 0; i < 16; ++i)
-    for (int k = 0; k < 16; k += 2) {
-      uint32_t pair_a = 0, pair_b = 0;
-      for (int j = 0; j < 2; ++j) {
-        a[i][k + j] = static_cast<float>((i * 7 + (k + j) * 3) % 11 - 5);
-        bits = to_bf16(a[i][k + j]);
-        pair_a |= static_cast<uint32_t>(bits) << (16 * j);
-        if (i < 8) {
-          b[i][k + j] = static_cast<float>((i * 5 + (k + j)) % 7 - 3);
-          pair_b |= static_cast<uint32_t>(to_bf16(b[i][k + j])) << (16 * j);
-        }
-      }
-      shared.write(0, i * 32 + k * 2, &pair_a, 4);
-      if (i < 8) shared.write(0, 512 + i * 32 + k * 2, &pair_b, 4);
+    for (int k = 0; k < 16; ++k) {
+      a[i][k] = to_bf16(static_cast<float>((i * 7 + k * 3) % 11 - 5));
+      if (i < 8) b[i][k] = to_bf16(static_cast<float>((i * 5 + k) % 7 - 3));
     }
+  shared.write(0, 0, a, sizeof a);
+  shared.write(0, 512, b, sizeof b);
   shared.next_phase();
   EmulatedWarp::Local<int> at;
   EmulatedWarp::Local<FragmentA> left, right;
@@ -138,7 +129,7 @@ TEST(EmulatedWarp, MultipliesFragmentsFromSharedMemory) {
     for (int r = 0; r < 4; ++r) {
       const int i = lane / 4 + r / 2 * 8, j = lane % 4 * 2 + r % 2;
       float want = 1;
-      for (int k = 0; k < 16; ++k) want += a[i][k] * b[j][k];
+      for (int k = 0; k < 16; ++k) want += from_bf16(a[i][k]) * from_bf16(b[j][k]);
       EXPECT_EQ(sum[lane].x[r], want);
     }
 }

@@ -35,7 +35,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   std::strcpy(p->name, "fake");
   p->major = 8;
   p->multiProcessorCount = 108;
-  p->sharedMemPerBlockOptin = 166912;
   p->totalGlobalMem = size_t{80} << 30;
   return cudaSuccess;
 }
@@ -90,8 +89,6 @@ namespace prefix::ops::gpu {
 
 const void* row_kernel(Kernel) { return reinterpret_cast<const void*>(&answer); }
 const void* heads_kernel(Kernel) { return nullptr; }
-const void* attention_kernel_64(Kernel) { return nullptr; }
-const void* attention_kernel_128(Kernel) { return nullptr; }
-const void* attention_kernel_256(Kernel) { return nullptr; }
+const void* mma_kernel(Kernel) { return nullptr; }
 
 }  // namespace prefix::ops::gpu

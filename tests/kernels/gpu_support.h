@@ -73,7 +73,7 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
     device_ = make();
   }
   // The emulator's number of processors decides how attention is cut into items.
-  std::unique_ptr<Device> make(bool invariant = false, int processors = 4, uint64_t seed = 1) {
+  std::unique_ptr<GpuDevice> make(bool invariant = false, int processors = 4, uint64_t seed = 1) {
     if (GetParam().emulated) return emulated_device(type(), invariant, processors, seed);
     return real_device(type(), invariant);
   }
@@ -81,7 +81,7 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
   bool f32() const { return type() == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
 
-  std::unique_ptr<Device> device_;
+  std::unique_ptr<GpuDevice> device_;
 };
 
 // Tests of a kernel for compute capability 9.0: on the emulator, and on such a GPU.
@@ -168,6 +168,14 @@ inline std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
   return rows;
 }
 
+// The last token of each leaf of a star.
+inline std::vector<RowRef> last_rows(const Tree& tree) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 1; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    rows.push_back({n, tree.nodes[n].end - 1});
+  return rows;
+}
+
 // Tiles as the device asks for, behind the last token what was never written.
 inline Step gpu_step(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng,
                      bool nan_keys = true, Sharing sharing = Sharing::kTree) {
@@ -204,6 +212,35 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
   for (int64_t r = 0; r < rows; ++r)
     result.insert(result.end(), all.begin() + r * ld, all.begin() + r * ld + width);
   return result;
+}
+
+// What a device says whose emulator leaves something out, empty if nothing.
+inline std::string run_with(const gpu::Sabotage& sabotage, int processors, uint64_t seed,
+                            const Attention& attention, const Tree& tree, const Step& step) {
+  auto runtime = std::make_unique<gpu::EmulatedRuntime>(processors, seed);
+  runtime->sabotage(sabotage);
+  try {
+    GpuDevice device(std::move(runtime),
+                     {kBf16Types, nullptr, false, true, attention.small, attention.wide});
+    run_on_device(device, tree, step);
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return {};
+}
+
+// Scores of all sizes, by attend(tree, step).
+template <class Attend>
+void expect_sharp_scores_stay_finite(DType type, double bound, Rng& rng, const Attend& attend) {
+  for (const float scale : {0.0f, 100.0f, 3000.0f}) {
+    Tree tree = gpu_tree(type, 2, 1, 64, rng);
+    tree.query_scale = scale;
+    grow(tree, rng, 6, 120);
+    const std::vector<RowRef> rows = some_rows(tree, 40, rng);
+    const std::vector<float> got = attend(tree, gpu_step(tree, rows, rng, false));
+    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
+    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * bound);
+  }
 }
 
 // While it lives, device=cuda means the emulator.

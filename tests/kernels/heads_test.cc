@@ -17,22 +17,14 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-enum class Where { kCpu, kEmulated, kCuda };
-
-class Heads : public ::testing::TestWithParam<Where> {
+class Heads : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (GetParam() == Where::kCuda && !no_gpu().empty()) GTEST_SKIP() << no_gpu();
-    switch (GetParam()) {
-      case Where::kCpu:
-        device_ = make_cpu_device({kBf16Types, "auto", std::make_shared<Threads>(2)});
-        break;
-      case Where::kEmulated:
-        device_ = emulated_device(DType::kBf16);
-        break;
-      case Where::kCuda:
-        device_ = make_device({"cuda", kBf16Types});
-        break;
+    if (GetParam() == "cuda" && !no_gpu().empty()) GTEST_SKIP() << no_gpu();
+    if (GetParam() == "cpu") {
+      device_ = make_cpu_device({kBf16Types, "auto", std::make_shared<Threads>(2)});
+    } else {
+      device_ = GetParam() == "cuda" ? real_device(DType::kBf16) : emulated_device(DType::kBf16);
     }
   }
   std::vector<float> random_row(int64_t n) {
@@ -50,20 +42,8 @@ class Heads : public ::testing::TestWithParam<Where> {
   Rng rng_{77};
   std::unique_ptr<Device> device_;
 };
-std::string device_name(const ::testing::TestParamInfo<Where>& param) {
-  switch (param.param) {
-    case Where::kCpu:
-      return "cpu";
-    case Where::kEmulated:
-      return "emulated";
-    case Where::kCuda:
-      return "cuda";
-  }
-  return "";
-}
-INSTANTIATE_TEST_SUITE_P(Devices, Heads,
-                         ::testing::Values(Where::kCpu, Where::kEmulated, Where::kCuda),
-                         device_name);
+INSTANTIATE_TEST_SUITE_P(Devices, Heads, ::testing::Values("cpu", "emulated", "cuda"),
+                         [](const auto& test) { return test.param; });
 
 // Rows on the device, with NaN behind each of them.
 class Rows {
@@ -102,9 +82,7 @@ std::vector<RowStats> stats_of(Device& device, const std::vector<std::vector<flo
   const DeviceArray out(device, rows.size() * sizeof(RowStats));
   const std::vector<uint8_t> wants(rows.size(), kWantFirst | kWantSum);
   const std::unique_ptr<ops::Step> step = device.begin_step({});
-  HeadArrays heads;
-  heads.wants = wants;
-  step->begin_heads(heads);
+  step->begin_heads({.wants = wants});
   step->row_stats(x.block(), reinterpret_cast<RowStats*>(out.data()));
   step->end();
   return answers<RowStats>(out);
@@ -181,9 +159,7 @@ TEST_P(Heads, SingleLogitsOfTheBlockOnly) {
   const std::vector<float> before(targets.size(), 99);
   const DeviceArray out(*device_, before);
   const std::unique_ptr<ops::Step> step = device_->begin_step({});
-  HeadArrays heads;
-  heads.targets = targets;
-  step->begin_heads(heads);
+  step->begin_heads({.targets = targets});
   step->gather_logits(x.block(), out.floats());
   step->end();
   const auto got = answers<float>(out);
@@ -214,10 +190,7 @@ TEST_P(Heads, MostLikelyTokensInOrder) {
       const std::vector<Candidate> before(listed.size() * static_cast<size_t>(k), {-5, 0});
       const DeviceArray out(*device_, before);
       const std::unique_ptr<ops::Step> step = device_->begin_step({});
-      HeadArrays heads;
-      heads.candidate_rows = listed;
-      heads.candidates = k;
-      step->begin_heads(heads);
+      step->begin_heads({.candidate_rows = listed, .candidates = k});
       step->top_candidates(x.block(), reinterpret_cast<Candidate*>(out.data()));
       step->end();
       const auto got = answers<Candidate>(out);

@@ -66,11 +66,8 @@ TEST_P(HopperAttention, CausalPrefill) {
   Rng rng(51);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t group : {1, 4, 8}) {
-      const Tree tree = [&] {
-        Tree t = gpu_tree(DType::kBf16, 2 * group, 2, head_dim, rng);
-        t.nodes.push_back({-1, 0, 300});
-        return t;
-      }();
+      Tree tree = gpu_tree(DType::kBf16, 2 * group, 2, head_dim, rng);
+      tree.nodes.push_back({-1, 0, 300});
       const std::vector<RowRef> rows = rows_of(tree, 0, 300, group == 1 ? 1 : 3);
       const Step step = gpu_step(tree, rows, rng);
       EXPECT_LE(relative_l2(attend(*make(1), tree, step), attention_f64(tree, rows)), kBound)
@@ -187,32 +184,15 @@ TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   gpu::AttentionKernelArgs a{};
   a.wide = &none;
   a.wide_count = a.wide_blocks = a.pages.kv_heads = 1;
-  const gpu::Launch launch{Kernel::kAttentionHopper64,
-                           1,
-                           1,
-                           gpu::kHopperThreads,
-                           static_cast<uint32_t>(gpu::hopper_shared_bytes(64)),
-                           &a,
-                           sizeof a};
-  EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+  EXPECT_NO_THROW(gpu::Launcher(runtime).launch(Kernel::kAttentionHopper64, 1, 1, a));
 }
 
 // --- what the emulator is for --------------------------------------------------------------------
 
 class HopperSabotage : public ::testing::Test {
  protected:
-  // What the launch says, empty if nothing.
-  std::string run(const Sabotage& sabotage, uint64_t seed) {
-    auto runtime = std::make_unique<EmulatedRuntime>(1, seed);
-    runtime->sabotage(sabotage);
-    const GpuOptions options{kBf16Types, nullptr, false, true, kWarpgroups.small, kWarpgroups.wide};
-    try {
-      GpuDevice device(std::move(runtime), options);
-      run_on_device(device, tree_, step_);
-    } catch (const Error& e) {
-      return e.message();
-    }
-    return {};
+  std::string run(const Sabotage& sabotage, uint64_t seed) const {
+    return run_with(sabotage, 1, seed, kWarpgroups, tree_, step_);
   }
   void SetUp() override {
     Rng rng(56);
@@ -232,22 +212,16 @@ TEST_F(HopperSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }
 TEST_F(HopperSabotage, MissingAndEarlyWaitsAreFound) {
   for (int barrier = 0; barrier < gpu::kHopperBarriers; ++barrier) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
-      Sabotage missing;
-      missing.wait = barrier;
-      EXPECT_NE(run(missing, seed), "") << "barrier " << barrier;
-      Sabotage early;
-      early.early = barrier;
-      EXPECT_NE(run(early, seed), "") << "barrier " << barrier;
+      EXPECT_NE(run({.wait = barrier}, seed), "") << "barrier " << barrier;
+      EXPECT_NE(run({.early = barrier}, seed), "") << "barrier " << barrier;
     }
   }
 }
 
 TEST_F(HopperSabotage, MissingFencesAndProductWaitsAreFound) {
-  Sabotage products, fence_async, fence;
-  products.products = true;
-  fence_async.fence_async = true;
-  fence.fence = true;
-  for (const Sabotage& sabotage : {products, fence_async, fence}) EXPECT_NE(run(sabotage, 1), "");
+  EXPECT_NE(run({.products = true}, 1), "");
+  EXPECT_NE(run({.fence_async = true}, 1), "");
+  EXPECT_NE(run({.fence = true}, 1), "");
 }
 
 // Arriving is what allows the producer to write: too early is a conflict, never is a deadlock.

@@ -64,7 +64,7 @@ class EmulatedLanes {
   }
 
   // mma.m16n8k16 by its definition: fragments to matrices, product, back.
-  void mma(Local<FragmentC>& c, const Local<FragmentA>& a, const Local<FragmentB>& b) {
+  static void mma(Local<FragmentC>& c, const Local<FragmentA>& a, const Local<FragmentB>& b) {
     float left[16][16], right[16][8];
     for (int lane = 0; lane < 32; ++lane) {
       const int g = lane / 4, t = lane % 4;

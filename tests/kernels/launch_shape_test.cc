@@ -11,12 +11,13 @@ namespace {
 TEST(LaunchShape, ClustersAndOverlappingAreAskedForWhereWanted) {
   for (const uint32_t cluster : {1u, 2u, 7u}) {
     for (const bool overlap : {false, true}) {
-      const Launch l{Kernel::kAttentionDecode128, 7 * cluster, 3, 288, 1000, nullptr, 0, cluster};
-      const LaunchShape shape(l, nullptr, overlap);
+      const Command command = command_of(Kernel::kAttentionDecode128, 7 * cluster, 3,
+                                         DecodeKernelArgs{}, 1000, static_cast<int>(cluster));
+      const LaunchShape shape(command, nullptr, overlap);
       EXPECT_EQ(shape.config.gridDim.x, 7 * cluster);
       EXPECT_EQ(shape.config.gridDim.y, 3u);
       EXPECT_EQ(shape.config.blockDim.x, 288u);
-      EXPECT_EQ(shape.config.dynamicSmemBytes, 1000u);
+      EXPECT_EQ(shape.config.dynamicSmemBytes, 1000u + decode_shared_bytes(128));
       std::set<cudaLaunchAttributeID> found;
       for (unsigned i = 0; i < shape.config.numAttrs; ++i) {
         const cudaLaunchAttribute& a = shape.config.attrs[i];

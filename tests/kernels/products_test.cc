@@ -40,11 +40,7 @@ class GpuProducts : public GpuTest {
     return DeviceArray(device, data);
   }
   PackedWeights matrix(const Shape& s, const DeviceArray& data) const {
-    PackedWeights w;
-    w.format = types_of(type()).weights;
-    w.n = s.n;
-    w.k = s.k;
-    w.k_padded = (s.k + 31) / 32 * 32;
+    PackedWeights w = PackedWeights::of_shape(types_of(type()).weights, s.n, s.k);
     w.data = data.data();
     return w;
   }
@@ -68,31 +64,14 @@ class GpuProducts : public GpuTest {
                   false);
     return columns_of(device, w, rows, y);
   }
-  std::vector<float> slow_product(Device& device, const PackedWeights& w, const DeviceArray& x,
+  std::vector<float> slow_product(GpuDevice& device, const PackedWeights& w, const DeviceArray& x,
                                   int64_t rows, const DeviceArray& y) const {
     const auto output = gpu::Output::kF32;
-    gpu::GemmArgs a{w.data,
-                    x.data(),
-                    nullptr,
-                    y.floats(),
-                    rows,
-                    w.n,
-                    w.k,
-                    w.k_padded,
-                    device.act_ld(w.k),
-                    whole_panels(w.n),
-                    output,
-                    f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
-    const auto blocks = static_cast<uint32_t>((w.n + gpu::kRowThreads - 1) / gpu::kRowThreads);
-    const gpu::Launch launch{gpu::Kernel::kGemmSlow,
-                             blocks,
-                             static_cast<uint32_t>(rows),
-                             gpu::kRowThreads,
-                             0,
-                             &a,
-                             sizeof a};
-    gpu::Runtime& runtime = static_cast<GpuDevice&>(device).runtime();
-    EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+    const auto element = f32() ? gpu::Element::kF32 : gpu::Element::kBf16;
+    const int64_t ld = device.act_ld(w.k), blocks = (w.n + gpu::kRowThreads - 1) / gpu::kRowThreads;
+    const gpu::GemmArgs a{w.data, x.data(),   nullptr, y.floats(),        rows,   w.n,
+                          w.k,    w.k_padded, ld,      whole_panels(w.n), output, element};
+    gpu::Launcher(device.runtime()).launch(gpu::Kernel::kGemmSlow, blocks, rows, a);
     return columns_of(device, w, rows, y);
   }
 };

@@ -23,11 +23,13 @@ class GpuRows : public GpuTest {
     const double relative = narrow && !f32() ? 1.0 / 256 : 2e-6;
     ASSERT_NEAR(got, want, relative * std::abs(want) + 4e-6) << what;
   }
-  PackedWeights pack(const std::vector<float>& rows, int64_t n, int64_t k) {
-    return device_->pack(device_->types().weights, n, k, FloatRows(rows, k));
+  void TearDown() override {
+    for (const PackedWeights& m : packed_)
+      device_->release(const_cast<std::byte*>(m.data), m.bytes());
   }
-  void release(const PackedWeights& m) {
-    device_->release(const_cast<std::byte*>(m.data), m.bytes());
+  PackedWeights pack(const std::vector<float>& rows, int64_t n, int64_t k) {
+    packed_.push_back(device_->pack(device_->types().weights, n, k, FloatRows(rows, k)));
+    return packed_.back();
   }
   std::vector<std::byte> activations(const std::vector<float>& x, int64_t rows, int64_t k,
                                      int64_t ld) const {
@@ -38,7 +40,34 @@ class GpuRows : public GpuTest {
         put(out.data(), r * ld + i, type(), x[static_cast<size_t>(r * k + i)]);
     return out;
   }
+  DeviceArray activations(int64_t rows, int64_t ld) const {
+    return DeviceArray(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+  }
+  // One that has cleared its pages.
+  std::unique_ptr<ops::Step> step_of_rows(const std::vector<int32_t>& positions,
+                                          const std::vector<KvSlot>& slots,
+                                          const std::vector<int32_t>& pages, int32_t heads,
+                                          const KvLayout& kv, const DeviceArray& pool) {
+    auto step = device_->begin_step({.tokens = positions,  // as many
+                                     .rope_rows = positions,
+                                     .slots = slots,
+                                     .clear = pages,
+                                     .heads = heads,
+                                     .kv = kv,
+                                     .pool = pool.data()});
+    step->clear_pages();
+    return step;
+  }
+  // Of row r of x and row j of w.
+  double product(const std::vector<float>& x, int64_t r, const std::vector<float>& w, int64_t j,
+                 int64_t k) const {
+    double sum = 0;
+    for (int64_t i = 0; i < k; ++i)
+      sum += static_cast<double>(stored(x[r * k + i])) * stored(w[j * k + i]);
+    return sum;
+  }
   Rng rng_{41};
+  std::vector<PackedWeights> packed_;
 };
 INSTANTIATE_TEST_SUITE_P(Backends, GpuRows, ::testing::ValuesIn(backends()), backend_name);
 
@@ -53,7 +82,7 @@ TEST_P(GpuRows, Norms) {
     const std::vector<float> x = random(rows * ld), weight = random(n, 0.5f, 2);
     const DeviceArray dx(*device_, x), dw(*device_, weight), in_place(*device_, x),
         added(*device_, x);
-    const DeviceArray out(*device_, static_cast<size_t>(rows * ld_out) * device_->act_bytes());
+    const DeviceArray out = activations(rows, ld_out);
     device_->rms_norm(dx.floats(), ld, dw.floats(), 1e-5f, rows, n, {out.data(), ld_out});
     device_->rms_norm_f32(in_place.floats(), ld, dw.floats(), 1e-5f, rows, n, in_place.floats(), ld,
                           false);
@@ -80,7 +109,7 @@ TEST_P(GpuRows, EqualStretchesAreReplayed) {
   const PackedWeights w = pack(random(n * n), n, n);
   const int64_t ld = device_->act_ld(n);
   const DeviceArray dx(*device_, x), dw(*device_, weight), y(*device_, x);
-  const DeviceArray act(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+  const DeviceArray act = activations(rows, ld);
   std::vector<std::byte> first;
   for (int step = 0; step < 5; ++step) {
     const std::unique_ptr<ops::Step> run = device_->begin_step({});
@@ -93,11 +122,10 @@ TEST_P(GpuRows, EqualStretchesAreReplayed) {
     if (step == 0) first = y.bytes();
     EXPECT_EQ(y.bytes(), first);
   }
-  const gpu::StepGraphs::Counts counts = dynamic_cast<GpuDevice&>(*device_).graph_counts();
+  const gpu::StepGraphs::Counts counts = device_->graph_counts();
   EXPECT_EQ(counts.refused, 0) << counts.why;
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.replayed, 3);
-  release(w);
 }
 
 TEST_P(GpuRows, EmbedGatherConvert) {
@@ -109,25 +137,20 @@ TEST_P(GpuRows, EmbedGatherConvert) {
     const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
     const DeviceArray x(*device_, static_cast<size_t>(gpu::padded_rows(6) * ld) * sizeof(float));
     const std::vector<int32_t> wanted = {4, 0, 4};
-    StepArrays arrays;
-    arrays.tokens = ids;
-    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    const std::unique_ptr<ops::Step> step = device_->begin_step({.tokens = ids});
     step->embed(w, 2.0f, x.floats(), ld);
-    HeadArrays heads;
-    heads.rows = wanted;
-    step->begin_heads(heads);
+    step->begin_heads({.rows = wanted});
     const DeviceArray gathered(*device_, wanted.size() * ld * sizeof(float));
     step->gather_rows(x.floats(), ld, k, gathered.floats(), ld);
     step->end();
     const int64_t ld_act = device_->act_ld(k);
-    const DeviceArray act(*device_, static_cast<size_t>(3 * ld_act) * device_->act_bytes());
+    const DeviceArray act = activations(3, ld_act);
     device_->convert(gathered.floats(), ld, 3, k, {act.data(), ld_act});
     const auto got = act.values(type());
     for (size_t i = 0; i < wanted.size(); ++i)
       for (int64_t j = 0; j < k; ++j)
         EXPECT_EQ(got[i * ld_act + j],
                   stored(2 * stored(rows[ids[static_cast<size_t>(wanted[i])] * k + j])));
-    release(w);
   }
 }
 
@@ -146,9 +169,7 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
     const auto got = dy.values(DType::kF32);
     for (int64_t r = 0; r < s.m; ++r)
       for (int64_t j = 0; j < s.n; ++j) {
-        double want = y[r * s.n + j] + bias[j];
-        for (int64_t i = 0; i < s.k; ++i)
-          want += static_cast<double>(stored(x[r * s.k + i])) * stored(w[j * s.k + i]);
+        const double want = y[r * s.n + j] + bias[j] + product(x, r, w, j, s.k);
         ASSERT_NEAR(got[r * s.n + j], want, 2e-5 * (1 + std::abs(want)));
       }
     // One panel alone, as the heads use it.
@@ -161,7 +182,6 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
       for (int64_t j = 0; j < panel.n; ++j)
         ASSERT_NEAR(part[r * 32 + j] + bias[column + j] + y[r * s.n + column + j],
                     got[r * s.n + column + j], 1e-4);
-    release(matrix);
   }
 }
 
@@ -179,19 +199,16 @@ TEST_P(GpuRows, LinearGated) {
     const std::vector<float> bias_g = random(n), bias_u = random(n);
     const PackedWeights both =
         device_->pack_gated(device_->types().weights, n, k, FloatRows(g, k), FloatRows(u, k));
+    packed_.push_back(both);
     const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
     const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
-        du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
+        du(*device_, bias_u), out = activations(m, ld_out);
     device_->linear_gated(both, n, dg.floats(), du.floats(), fn, {dx.data(), ld}, m,
                           {out.data(), ld_out});
     const auto got = out.values(type());
     for (int64_t r = 0; r < m; ++r)
       for (int64_t j = 0; j < n; ++j) {
-        double gate = 0, up = 0;
-        for (int64_t i = 0; i < k; ++i) {
-          gate += static_cast<double>(stored(x[r * k + i])) * stored(g[j * k + i]);
-          up += static_cast<double>(stored(x[r * k + i])) * stored(u[j * k + i]);
-        }
+        double gate = product(x, r, g, j, k), up = product(x, r, u, j, k);
         // Products and result are rounded to activations; |act(x)'| is at most 1.13.
         const double rounding = f32() ? 1e-5 : 0x1p-8;
         const double gate_off = std::abs(gate) * rounding, up_off = std::abs(up) * rounding;
@@ -202,7 +219,6 @@ TEST_P(GpuRows, LinearGated) {
                            std::abs(want) * rounding;
         ASSERT_NEAR(got[r * ld_out + j], want, 1.01 * off + 1e-5);
       }
-    release(both);
   }
 }
 
@@ -218,13 +234,8 @@ TEST_P(GpuRows, Projections) {
   device_->project(matrix, dbias.floats(), {dx.data(), ld}, m, y.data(), ld_y);
   const auto got = y.values(type());
   for (int64_t r = 0; r < m; ++r)
-    for (int64_t j = 0; j < n; ++j) {
-      double want = 0;
-      for (int64_t i = 0; i < k; ++i)
-        want += static_cast<double>(stored(x[r * k + i])) * stored(w[j * k + i]);
-      expect_close(got[r * ld_y + j], want, true, cat("row ", r, " column ", j));
-    }
-  release(matrix);
+    for (int64_t j = 0; j < n; ++j)
+      expect_close(got[r * ld_y + j], product(x, r, w, j, k), true, cat("row ", r, " column ", j));
 }
 
 struct QkvCase {
@@ -270,17 +281,8 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     }
     const DeviceArray pool(*device_, 4 * kv.page_bytes());
     const std::vector<int32_t> pages = {0, 1, 2, 3};
-    const std::vector<int32_t> tokens(rows, 0);
-    StepArrays arrays;
-    arrays.tokens = tokens;
-    arrays.rope_rows = positions;
-    arrays.slots = slots;
-    arrays.clear = pages;
-    arrays.heads = c.heads;
-    arrays.kv = kv;
-    arrays.pool = pool.data();
-    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
-    step->clear_pages();
+    const std::unique_ptr<ops::Step> step =
+        step_of_rows(positions, slots, pages, c.heads, kv, pool);
     const DeviceArray dbias(*device_, bias), dq(*device_, q_norm), dk(*device_, k_norm);
     const DeviceArray dcos(*device_, cos.empty() ? std::vector<float>(1) : cos),
         dsin(*device_, sin.empty() ? std::vector<float>(1) : sin);
@@ -297,7 +299,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     args.cos = dcos.floats();
     args.sin = dsin.floats();
     const int64_t ldq = device_->act_ld(c.heads * d);
-    const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
+    const DeviceArray q = activations(padded, ldq);
     args.q = {q.data(), ldq};
     step->qkv(args);
     step->end();
@@ -360,21 +362,12 @@ TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
     for (const Bad& b : bad) x[b.row * width + b.column] = b.value;
     std::vector<KvSlot> slots;
     for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 7 ? -1 : 0, r});
-    const std::vector<int32_t> positions(rows, 0), pages = {0}, tokens(rows, 0);
+    const std::vector<int32_t> positions(rows, 0), pages = {0};
     const DeviceArray pool(*device_, kv.page_bytes()),
         dx(*device_, activations(x, padded, width, width)), empty(*device_, std::vector<float>(1));
     const int64_t ldq = device_->act_ld(2 * d);
-    const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
-    StepArrays arrays;
-    arrays.tokens = tokens;
-    arrays.rope_rows = positions;
-    arrays.slots = slots;
-    arrays.clear = pages;
-    arrays.heads = 2;
-    arrays.kv = kv;
-    arrays.pool = pool.data();
-    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
-    step->clear_pages();
+    const DeviceArray q = activations(padded, ldq);
+    const std::unique_ptr<ops::Step> step = step_of_rows(positions, slots, pages, 2, kv, pool);
     QkvArgs args;
     args.qkv = dx.data();
     args.ld = width;
@@ -437,11 +430,7 @@ TEST_P(GpuRows, CopyPagesInOrder) {
     const DeviceArray pool(*device_, content);
     // The second reads what the first wrote; the third overwrites what the first read.
     const std::vector<PageCopy> copies = {{3, 7, tokens}, {7, 20, tokens}, {9, 3, tokens}};
-    StepArrays arrays;
-    arrays.copies = copies;
-    arrays.kv = kv;
-    arrays.pool = pool.data();
-    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    const auto step = device_->begin_step({.copies = copies, .kv = kv, .pool = pool.data()});
     step->copy_pages(1);
     step->end();
     for (const PageCopy& copy : copies)
@@ -463,11 +452,7 @@ TEST_P(GpuRows, ClearPagesClearsThoseOnly) {
   const KvLayout kv{kv_of(type()), 3, 1, 64};
   const DeviceArray pool(*device_, 6 * kv.page_bytes());
   const std::vector<int32_t> pages = {4, 1};
-  StepArrays arrays;
-  arrays.clear = pages;
-  arrays.kv = kv;
-  arrays.pool = pool.data();
-  const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+  const auto step = device_->begin_step({.clear = pages, .kv = kv, .pool = pool.data()});
   step->clear_pages();
   step->end();
   const std::vector<std::byte> got = pool.bytes();
@@ -485,11 +470,10 @@ TEST(GpuGemm, SlowKernel) {
   std::vector<float> w(n * k), x(m * k), y(m * n, 1.0f);
   for (float& v : w) v = static_cast<float>(pick(rng, -8, 8));
   for (float& v : x) v = static_cast<float>(pick(rng, -8, 8));
-  gpu::GemmArgs a{
-      w.data(),          x.data(), nullptr, y.data(), m, n, k, k, k, n, gpu::Output::kF32Add,
-      gpu::Element::kF32};
-  gpu::Launch launch{gpu::Kernel::kGemmSlow, 2, 3, gpu::kRowThreads, 0, &a, sizeof a};
-  ASSERT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+  const auto add = gpu::Output::kF32Add;
+  const gpu::GemmArgs a{w.data(), x.data(), nullptr, y.data(), m,   n,
+                        k,        k,        k,       n,        add, gpu::Element::kF32};
+  gpu::Launcher(runtime).launch(gpu::Kernel::kGemmSlow, 2, m, a);
   for (int64_t r = 0; r < m; ++r)
     for (int64_t j = 0; j < n; ++j) {
       float want = 1;

@@ -33,8 +33,8 @@ class Notebook final : public Runtime {
   Code download(void*, const void*, size_t) override { return note("download"); }
   Code begin_download(void*, const void*, size_t) override { return note("begin"); }
   Code synchronize() override { return note("wait"); }
-  Code launch(const Launch& l) override {
-    return note(l.kernel == Kernel::kClearPages ? "clear" : cat(l.grid_x));
+  Code launch(const Command& c) override {
+    return note(c.kernel == Kernel::kClearPages ? "clear" : cat(c.grid_x));
   }
   Code gemm(const GemmArgs& a) override { return note(cat("x", a.rows)); }
   Code record(std::span<const Command> commands, int32_t* graph) override {
@@ -80,7 +80,7 @@ class StepGraphsTest : public ::testing::Test {
   }
   Code launch(uint32_t number, Kernel kernel = Kernel::kRmsNorm) {
     const int64_t args[2] = {number, 5};
-    return graphs_->launch({kernel, number, 1, 128, 0, args, sizeof args});
+    return graphs_->launch(command_of(kernel, number, 1, args));
   }
   // Launches number .. number + count - 1; the one in the middle of `whole` is a product.
   Code launches(uint32_t number, uint32_t count = 20, uint32_t whole = 20) {
@@ -144,11 +144,7 @@ TEST_F(StepGraphsTest, EveryOtherCallEndsAStretch) {
 TEST_F(StepGraphsTest, ALaunchThatDiffersGoesOnOneByOne) {
   learn(100);
   for (uint32_t at = 0; at < 20; ++at) {
-    for (uint32_t i = 0; i < at; ++i) {
-      GemmArgs product{};
-      product.rows = 100 + i;
-      i == 10 ? graphs_->gemm(product) : launch(100 + i);
-    }
+    launches(100, at);
     launch(500 + at);
     EXPECT_EQ(notebook_->take(), listed(100, at) + (at > 0 ? " " : "") + cat(500 + at));
     launch(7);
@@ -161,17 +157,15 @@ TEST_F(StepGraphsTest, ALaunchThatDiffersGoesOnOneByOne) {
 TEST_F(StepGraphsTest, OneByteOfTheArgumentsIsADifference) {
   learn(100);
   const int64_t args[2] = {100, 6};
-  graphs_->launch({Kernel::kRmsNorm, 100, 1, 128, 0, args, sizeof args});
+  graphs_->launch(command_of(Kernel::kRmsNorm, 100, 1, args));
   EXPECT_EQ(notebook_->take(), "100");
 }
 
 TEST_F(StepGraphsTest, TheSizeOfAClusterIsADifference) {
   learn(100);
   const int64_t args[2] = {100, 5};
-  graphs_->launch({Kernel::kRmsNorm, 100, 1, 128, 0, args, sizeof args, 2});
+  graphs_->launch(command_of(Kernel::kRmsNorm, 100, 1, args, 0, 2));
   EXPECT_EQ(notebook_->take(), "100");
-  const Command command = command_of(Launch{Kernel::kRmsNorm, 8, 1, 128, 0, args, sizeof args, 4});
-  EXPECT_EQ(launch_of(command).cluster, 4u);
 }
 
 TEST_F(StepGraphsTest, GraphsThatBeginAlikeAreToldApart) {

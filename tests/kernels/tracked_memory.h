@@ -13,6 +13,8 @@
 // barrier is an *epoch*. Actors of one block have no clocks in another: what was written must have
 // been known in an epoch that the reader saw begin, and what was read in an epoch must not be
 // overwritten in it.
+//
+// TrackedBlock is what a block has of it whose roles take turns (turns.h).
 #pragma once
 
 #include <algorithm>
@@ -20,10 +22,13 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "kernels/emulator.h"
+#include "kernels/turns.h"
 #include "ops/gpu/launch.h"
 
 namespace prefix::ops::gpu {
@@ -238,6 +243,63 @@ class TrackedBarrier {
   int64_t phase_ = 0;  // that are over
   std::deque<Copy> copies_;
   Clock arriving_{}, known_{};
+};
+
+// The memory and the barriers of a block, and its producer.
+class TrackedBlock {
+ public:
+  TrackedBlock(Turns& turns, const Sabotage& sabotage, size_t shared_bytes, int barriers, int x,
+               int y)
+      : turns_(turns), sabotage_(sabotage), memory_(shared_bytes), x_(x), y_(y) {
+    for (int i = 0; i < barriers; ++i) barriers_.emplace_back(memory_, i);
+  }
+  int x() const { return x_; }
+  int y() const { return y_; }
+  void begin_barrier(int number, int count) { barrier(number).begin(count); }
+
+ protected:
+  class Producer {
+   public:
+    explicit Producer(TrackedBlock& block) : block_(block) {}
+    void wait(int barrier, int parity) { block_.wait(barrier, parity, {&kProducer, 1}); }
+    void expect(int barrier, int bytes) {
+      block_.barrier(barrier).expect(kProducer, bytes);
+      block_.turns_.pause();
+    }
+    void copy(int to, const void* from, int bytes, int barrier) {
+      block_.barrier(barrier).start_copy(kProducer, to, from, static_cast<size_t>(bytes));
+    }
+    template <class T>
+    void set(int offset, const T& value) {
+      block_.memory_.write(kProducer, offset, &value, sizeof value);
+    }
+
+   private:
+    TrackedBlock& block_;
+  };
+
+  TrackedBarrier& barrier(int number) { return barriers_.at(static_cast<size_t>(number)); }
+  void wait(int number, int parity, std::span<const int> actors) {
+    if (sabotage_.wait == number) return;
+    TrackedBarrier& b = barrier(number);
+    const int asked = sabotage_.early == number ? parity ^ 1 : parity;
+    turns_.pause();
+    turns_.wait_until([&b, asked] { return b.over(asked); });
+    for (const int a : actors) b.learn(a);
+  }
+  // When all roles have ended.
+  void finish() const {
+    for (const TrackedBarrier& b : barriers_)
+      if (!b.idle()) throw std::logic_error("a block ended with copies in flight");
+  }
+
+  Turns& turns_;
+  const Sabotage sabotage_;
+  TrackedMemory memory_;
+
+ private:
+  std::deque<TrackedBarrier> barriers_;
+  int x_, y_;
 };
 
 }  // namespace prefix::ops::gpu

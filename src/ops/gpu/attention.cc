@@ -32,21 +32,17 @@ void GpuStep::plan_attention() {
 
 void GpuStep::attention(const AttentionArgs& args) {
   PREFIX_CHECK(args.plan == 0 && args.soft_cap == 0 && args.sinks == nullptr);
-  const AttentionPlan& plan = arrays_.attention.front();
-  if (plan.tiles.empty()) return;
-  const int64_t rows = plan.tiles.back().row_end;
-  AttentionKernelArgs a{};
+  if (arrays_.attention.front().tiles.empty()) return;
+  AttentionOperands a{};
   a.positions = context_.step_arrays.at(positions_);
   a.q = args.q.data;
   a.out = args.out.data;
   a.ld_q = args.q.ld;
   a.ld_out = args.out.ld;
   a.group_heads = arrays_.heads / arrays_.kv.kv_heads;
-  const bool whole = rows == static_cast<int64_t>(arrays_.tokens.size());
-  a.rows = static_cast<int32_t>(whole ? rows_ : rows);
   a.scale_log2 = args.scale * kLog2E;
   a.pages = pages(args.layer);
-  path_->launch(context_.launcher, context_.step_arrays, a, rows);
+  path_->launch(context_.launcher, context_.step_arrays, a);
 }
 
 }  // namespace prefix::ops::gpu

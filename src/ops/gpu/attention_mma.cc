@@ -19,13 +19,6 @@ Kernel kernel_for(const KvLayout& kv, int32_t packed_rows) {
   return large ? Kernel::kAttention64x8 : Kernel::kAttention64x4;
 }
 
-Kernel wide_kernel_for(const KvLayout& kv, int32_t packed_rows) {
-  if (kv.type != KvType::kBf16 || packed_rows <= kHopperRows) return Kernel::kCount;
-  if (kv.head_dim == 64) return Kernel::kAttentionHopper64;
-  if (kv.head_dim == 128) return Kernel::kAttentionHopper128;
-  return Kernel::kCount;
-}
-
 }  // namespace
 
 void MmaAttention::reserve(const Workspace& workspace) {
@@ -42,7 +35,9 @@ bool MmaAttention::plan(const StepAttention& step) {
   // Invariant results come from one kernel, whatever the company.
   kernel_ = kernel_for(step.kv, options_.invariant ? 64 : rows);
   if (kernel_ == Kernel::kCount) return false;
-  wide_kernel_ = options_.warpgroups ? wide_kernel_for(step.kv, rows) : Kernel::kCount;
+  wide_kernel_ = Kernel::kCount;
+  if (options_.warpgroups && rows > kHopperRows)
+    wide_kernel_ = step.of_head(Kernel::kAttentionHopper64, Kernel::kAttentionHopper128);
   AttentionShape shape;
   shape.kv_heads = step.kv.kv_heads;
   shape.group_heads = step.group_heads();
@@ -140,8 +135,9 @@ void MmaAttention::place(Staging& staging) {
   wide_pages_ = staging.place(std::span<const WidePage>(schedule_.wide_pages));
 }
 
-void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
-                          int64_t) {
+void MmaAttention::launch(Launcher& launcher, const Staging& staging,
+                          const AttentionOperands& layer) {
+  AttentionKernelArgs args{layer};
   args.pages_list = staging.at(pages_);
   args.runs = staging.at(runs_);
   args.wide_pages = staging.at(wide_pages_);

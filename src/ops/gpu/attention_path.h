@@ -31,6 +31,11 @@ struct StepAttention {
   bool small = false;  // padded so that steps look alike
 
   int32_t group_heads() const { return heads / kv.kv_heads; }
+  // Of two kernels for sm_90a that for the size of a head; kCount where there is none.
+  Kernel of_head(Kernel of_64, Kernel of_128) const {
+    if (kv.type != KvType::kBf16) return Kernel::kCount;
+    return kv.head_dim == 64 ? of_64 : kv.head_dim == 128 ? of_128 : Kernel::kCount;
+  }
 };
 
 class AttentionPath {
@@ -40,10 +45,8 @@ class AttentionPath {
   virtual bool plan(const StepAttention& step) = 0;
   // Puts the arrays of the plan among those that go up with the step.
   virtual void place(Staging& staging) = 0;
-  // One layer. `args` has positions, operands and pages; the path adds its plan. `rows`: of the
-  // step, not padded.
-  virtual void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
-                      int64_t rows) = 0;
+  virtual void launch(Launcher& launcher, const Staging& staging,
+                      const AttentionOperands& layer) = 0;
 };
 
 class ClusterAttention final : public AttentionPath {
@@ -53,8 +56,7 @@ class ClusterAttention final : public AttentionPath {
 
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
-              int64_t rows) override;
+  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
   const DecodePlan& schedule() const { return schedule_; }
 
  private:
@@ -83,8 +85,7 @@ class MmaAttention final : public AttentionPath {
 
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
-              int64_t rows) override;
+  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
   const DevicePlan& schedule() const { return schedule_; }
   void forget() { schedule_.clear(); }
 
@@ -116,15 +117,14 @@ class SlowAttention final : public AttentionPath {
  public:
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
-              int64_t rows) override;
+  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
 
  private:
   const AttentionPlan* step_ = nullptr;
   std::vector<int32_t> tile_of_row_;
-  std::vector<int32_t> tile_runs_;
-  Staged<int32_t> staged_tiles_, staged_tile_runs_, pages_;
-  Staged<AttentionRun> runs_;
+  Staged<int32_t> staged_tile_of_row_, pages_;
+  Staged<AttentionTile> tiles_;
+  Staged<KvRun> runs_;
 };
 
 }  // namespace prefix::ops::gpu

@@ -81,7 +81,7 @@ class Planner {
 
   WorkItem start_item(bool narrow) const {
     WorkItem item{};
-    item.row_begin = item.block_begin = INT32_MAX;
+    item.row_begin = INT32_MAX;
     item.narrow = narrow ? 1 : 0;
     item.partial = item.group = -1;
     item.run_begin = static_cast<int32_t>(out_.runs.size());
@@ -94,8 +94,6 @@ class Planner {
                          run.row_begin, run.row_end});
     const int32_t end =
         item.rows > 0 ? std::max(item.row_begin + item.rows, run.row_end) : run.row_end;
-    item.block_begin = std::min(item.block_begin, first);
-    item.block_end = std::max(item.block_end, last);
     item.row_begin = std::min(item.row_begin, run.row_begin);
     item.rows = end - item.row_begin;
   }

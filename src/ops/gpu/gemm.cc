@@ -21,34 +21,32 @@ int64_t GpuDevice::padded_rows(int64_t rows) const {
   return rows <= 256 ? gpu::padded_rows(rows) : gpu::padded_items(rows);
 }
 
-void GpuDevice::gemm(const gpu::GemmArgs& args) {
+// y[rows, columns] of the matrix, whose rows behind w.n are zero.
+void GpuDevice::product(const PackedWeights& w, int64_t columns, const float* bias,
+                        ActivationBuffer x, int64_t rows, void* y, int64_t ld, gpu::Output output) {
+  if (rows == 0) return;
+  const gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,   columns,
+                        w.k,    w.k_padded, x.ld, ld, output, context_.element()};
   if (warming_up_) {
-    context_.runtime->prepare_gemm(args);
+    context_.runtime->prepare_gemm(a);
   } else {
-    check(*context_.runtime, context_.runtime->gemm(args), "matrix product");
+    check(*context_.runtime, context_.runtime->gemm(a), "matrix product");
   }
 }
 
 void GpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
                        float* y, int64_t ld, bool add) {
-  if (rows == 0) return;
-  // The rows of zeros behind those of a vocabulary of any size (pack_from()): an odd number of columns has few
-  // algorithms, and perhaps none that `invariant` can use for a panel as well.
+  // With the rows of zeros behind those of a vocabulary of any size (pack_sources()): an odd number of columns has
+  // few algorithms, and perhaps none that `invariant` can use for a panel as well.
   const int64_t whole = whole_panels(w.n);
   const int64_t columns = !bias && !add && whole <= ld ? whole : w.n;
-  const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
-  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,   columns,
-                  w.k,    w.k_padded, x.ld, ld, output, context_.element()};
-  gemm(a);
+  product(w, columns, bias, x, rows, y, ld, add ? gpu::Output::kF32Add : gpu::Output::kF32);
 }
 
 // qkv() adds the bias: cuBLASLt has no f32 bias for a result of bf16.
 void GpuDevice::project(const PackedWeights& w, const float*, ActivationBuffer x, int64_t rows,
                         void* y, int64_t ld) {
-  if (rows == 0) return;
-  const auto output = gpu::Output::kActivation;
-  gemm({w.data, x.data, nullptr, y, rows, w.n, w.k, w.k_padded, x.ld, ld, output,
-        context_.element()});
+  product(w, w.n, nullptr, x, rows, y, ld, gpu::Output::kActivation);
 }
 
 void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
@@ -56,13 +54,9 @@ void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bia
                              int64_t rows, ActivationBuffer out) {
   PREFIX_CHECK(fn != ActivationFn::kClampedSwiglu);
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
-  if (rows == 0) return;
   const int64_t columns = w.panels() * kPanelColumns;
   unsigned char* const both = gated_.reserve(static_cast<size_t>(rows * columns) * act_bytes());
-  const auto output = gpu::Output::kActivation;
-  gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
-                  w.k,    w.k_padded, x.ld,    columns, output, context_.element()};
-  gemm(g);
+  product(w, columns, nullptr, x, rows, both, columns, gpu::Output::kActivation);
   if (warming_up_) return;
   gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, fn, context_.element()};
   context_.launcher.launch(gpu::Kernel::kGated, rows, 1, a);

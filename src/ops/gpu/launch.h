@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "ops/activation.h"
+#include "ops/attention_plan.h"
 #include "ops/logits.h"
 
 namespace prefix::ops::gpu {
@@ -45,6 +46,14 @@ enum class Kernel : int32_t {
   kTopCandidatesMerge,  // x: listed row
   kCount,
 };
+
+constexpr bool for_clusters(Kernel kernel) {
+  return kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
+}
+constexpr bool for_hopper(Kernel kernel) {
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128 ||
+         for_clusters(kernel);
+}
 
 // Element types of activations, weights, keys and values.
 enum class Element : int32_t { kBf16 = 0, kF32 = 1 };
@@ -182,17 +191,14 @@ struct ClearPagesArgs {
   int64_t page_bytes;
 };
 
-// The plan of a step as the attention kernels read it (attention_plan.h draws it).
-struct KvRun {
-  int32_t page_begin, block_begin, blocks, row_begin, row_end;
-};
+// The plan of a step as the attention kernels read it (attention_schedule.h draws it).
+using KvRun = AttentionRun;  // of packed rows; of rows for kAttentionSlow
 struct WorkItem {
-  int32_t row_begin, rows;         // packed rows
-  int32_t run_begin, run_end;      // runs that may have pages for it
-  int32_t block_begin, block_end;  // positions it walks, in pages
-  int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
-  int32_t partial;                 // first row of its partial states; -1: it writes the result
-  int32_t group;                   // of items that are merged together; -1: none
+  int32_t row_begin, rows;     // packed rows
+  int32_t run_begin, run_end;  // runs that may have pages for it
+  int32_t narrow;              // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
+  int32_t partial;             // first row of its partial states; -1: it writes the result
+  int32_t group;               // of items that are merged together; -1: none
 };
 // A wide item as kAttentionHopper reads it, and its pages: tiles of kHopperPages, the last one filled
 // up with pages that belong to no row.
@@ -212,33 +218,34 @@ struct ReductionGroup {
   int32_t item_begin, item_end;  // in merging order
 };
 
-struct AttentionKernelArgs {
+// One layer. No bytes between members, here and below, that chance decides: graphs compare them.
+struct AttentionOperands {
+  const int32_t* positions;  // of rows
+  const void* q;
+  void* out;
+  int64_t ld_q, ld_out;
+  int32_t group_heads;  // query heads per kv head
+  float scale_log2;     // scale * log2(e)
+  Pages pages;
+};
+struct AttentionKernelArgs : AttentionOperands {
   const WorkItem* items;
   const KvRun* runs;
   const int32_t* pages_list;
   const ReductionGroup* groups;
-  const int32_t* positions;  // of rows
-  const void* q;
-  void* out;
   float* partial_o;   // [states * kv_heads][d_padded]
   float* partial_ml;  // [states * kv_heads][2]
   int32_t* arrived;   // [groups * kv_heads], zero between launches
-  int64_t ld_q, ld_out;
-  int32_t group_heads;  // query heads per kv head
-  int32_t rows;         // of the step
   int32_t item_count;
-  float scale_log2;   // scale * log2(e)
   int32_t wide_done;  // 1: the launch before did the wide items, up to merging
   // kAttentionHopper only: the wide items, those with most pages first.
-  int32_t wide_count;
   const WideItem* wide;
   const WidePage* wide_pages;
+  int32_t wide_count;
   int32_t wide_blocks;  // of threads
-  int32_t unused;       // no bytes between members that chance decides: graphs compare them
-  Pages pages;
-  // kAttentionSlow only: the tile of each row, and the runs of each tile.
+  // kAttentionSlow only.
   const int32_t* tile_of_row;
-  const int32_t* tile_runs;  // [tiles][2]
+  const AttentionTile* tiles;
 };
 
 // The plan of a small step as kAttentionDecode reads it (decode_schedule.h draws it).
@@ -252,18 +259,11 @@ struct alignas(16) DecodePage {
   int32_t warps;        // that take it, as bits: of a group of four all, or one, or none
 };
 
-struct DecodeKernelArgs {
+struct DecodeKernelArgs : AttentionOperands {
   const DecodeSplit* splits;
   const DecodePage* list;
-  const int32_t* positions;  // of rows
-  const void* q;
-  void* out;
-  int64_t ld_q, ld_out;
-  int32_t group_heads;  // query heads per kv head
-  int32_t cluster;      // splits of a block of rows, a block of threads each
-  float scale_log2;     // scale * log2(e)
+  int32_t cluster;  // splits of a block of rows, a block of threads each
   int32_t unused;
-  Pages pages;
 };
 
 // y[rows, n] (+)= x[rows, k] w[n, k]^T (+ bias), f32 result, sums in f32.
@@ -331,14 +331,6 @@ constexpr int kTopPartsSharedBytes = kTopCountsBytes + kRowThreads * 4;
 constexpr int top_merge_shared_bytes(int parts, int k) {
   return kTopPartsSharedBytes + 8 * (kMaxCandidates + parts * k);
 }
-
-struct Launch {
-  Kernel kernel;
-  uint32_t grid_x, grid_y, threads, shared_bytes;
-  const void* args;
-  uint32_t arg_bytes;
-  uint32_t cluster = 1;  // blocks along x that run together and read each other's shared memory
-};
 
 // Shared memory of the tensor-core kernels: queries [16 W][D], then a ring of pages, each K [32][D]
 // and V [32][D]; all bf16. At most 96 KiB, which every GPU from sm_80 on has.

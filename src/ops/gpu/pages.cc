@@ -36,18 +36,13 @@ void GpuStep::clear_pages() {
 // earlier one that wrote its source, or read or wrote its target.
 std::vector<PageCopy> GpuStep::ordered_copies() {
   const std::span<const PageCopy> copies = arrays_.copies;
-  std::unordered_map<int32_t, int32_t> written, read;  // page -> last wave that did
+  std::unordered_map<int32_t, int32_t> written, read;  // page -> waves up to the last one that did
   std::vector<std::pair<int32_t, size_t>> order;
-  const auto wave_of = [](const std::unordered_map<int32_t, int32_t>& map, int32_t page) {
-    const auto found = map.find(page);
-    return found == map.end() ? -1 : found->second;
-  };
   for (size_t i = 0; i < copies.size(); ++i) {
     const PageCopy& c = copies[i];
-    const int32_t wave =
-        1 + std::max({wave_of(written, c.from), wave_of(written, c.to), wave_of(read, c.to)});
-    written[c.to] = std::max(wave, wave_of(written, c.to));
-    read[c.from] = std::max(wave, wave_of(read, c.from));
+    const int32_t wave = std::max({written[c.from], written[c.to], read[c.to]});
+    written[c.to] = wave + 1;
+    read[c.from] = std::max(wave + 1, read[c.from]);
     order.emplace_back(wave, i);
   }
   std::sort(order.begin(), order.end());

@@ -19,24 +19,23 @@ namespace prefix::ops::gpu {
 
 class RowFlags {
  public:
-  RowFlags(Runtime& runtime, Uploads& uploads) : runtime_(runtime), uploads_(uploads) {}
-  ~RowFlags() { runtime_.release_pinned(pinned_); }
-  RowFlags(const RowFlags&) = delete;
-  RowFlags& operator=(const RowFlags&) = delete;
+  RowFlags(Runtime& runtime, Uploads& uploads)
+      : runtime_(runtime), uploads_(uploads), pinned_(runtime, true) {}
 
-  void reserve(size_t rows);
+  void reserve(size_t rows) { pinned_.reserve(rows * sizeof(int32_t)); }
   void begin(size_t rows);
   std::span<const int32_t> zeros() const { return zeros_; }
   // `device`: where zeros() went.
   void fetch(const int32_t* device);
   bool here() const { return zeros_.empty() || (coming_ > 0 && uploads_.done(coming_)); }
-  std::span<const int32_t> flags() const { return {pinned_, zeros_.size()}; }
+  std::span<const int32_t> flags() const {
+    return {reinterpret_cast<const int32_t*>(pinned_.data()), zeros_.size()};
+  }
 
  private:
   Runtime& runtime_;
   Uploads& uploads_;
-  int32_t* pinned_ = nullptr;
-  size_t room_ = 0;
+  Buffer pinned_;
   std::vector<int32_t> zeros_;
   uint64_t coming_ = 0;  // number of the copy; 0: not fetched
 };

@@ -23,10 +23,9 @@
 namespace prefix::ops::gpu {
 
 struct Properties {
-  char name[128] = {};       // "NVIDIA H200"
-  int32_t capability = 0;    // 90 for sm_90
-  int32_t processors = 1;    // streaming multiprocessors
-  int32_t shared_bytes = 0;  // most shared memory of a block
+  char name[128] = {};     // "NVIDIA H200"
+  int32_t capability = 0;  // 90 for sm_90
+  int32_t processors = 1;  // streaming multiprocessors
   int64_t total_bytes = 0;
   int64_t gemm_version = 0;  // of the library that multiplies matrices; decides bits
   bool hopper = false;       // runs the kernels for sm_90a
@@ -38,32 +37,43 @@ struct Properties {
 // A launch or a product with a copy of its arguments.
 struct Command {
   static constexpr Kernel kGemm = Kernel::kCount;
-  static constexpr size_t kMaxArgBytes = 256;
   Kernel kernel = kGemm;
   uint32_t grid_x = 0, grid_y = 0, threads = 0, shared_bytes = 0, arg_bytes = 0;
-  uint32_t cluster = 1, unused = 0;
-  alignas(16) unsigned char args[kMaxArgBytes] = {};
+  uint32_t cluster = 1;  // blocks along x that run together and read each other's shared memory
+  uint32_t unused = 0;
+  alignas(16) unsigned char args[256] = {};
 };
-// No padding: commands are hashed byte by byte.
+// No padding: commands are compared and hashed byte by byte.
 static_assert(std::has_unique_object_representations_v<Command>);
-// Without room for its arguments the launch is not one of ours.
-inline Command command_of(const Launch& l) {
-  PREFIX_CHECK(l.arg_bytes <= Command::kMaxArgBytes);
-  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, l.cluster, 0, {}};
-  std::memcpy(c.args, l.args, l.arg_bytes);
-  return c;
+
+// Bytes of arguments that have been set: those behind the last member are chance.
+template <typename Args>
+constexpr size_t known_bytes() {
+  if constexpr (requires(Args& args) { args.element; }) {
+    constexpr size_t kEnd = offsetof(Args, element) + sizeof(Element);
+    static_assert(sizeof(Args) - kEnd < alignof(Args), "element is the last member");
+    return kEnd;
+  }
+  return sizeof(Args);
 }
-inline Command command_of(const GemmArgs& args) {
-  static_assert(sizeof args <= Command::kMaxArgBytes);
+// A grid of x * y blocks. `shared_bytes`: beside what the kernel always has.
+template <typename Args>
+Command command_of(Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes = 0,
+                   int cluster = 1) {
+  static_assert(sizeof(Args) <= sizeof Command::args);
+  const BlockShape block = block_shape(kernel);
   Command c;
-  c.arg_bytes = sizeof args;
-  std::memcpy(c.args, &args, sizeof args);
+  c.kernel = kernel;
+  c.grid_x = static_cast<uint32_t>(x);
+  c.grid_y = static_cast<uint32_t>(y);
+  c.threads = static_cast<uint32_t>(block.threads);
+  c.shared_bytes = static_cast<uint32_t>(block.shared_bytes + shared_bytes);
+  c.arg_bytes = sizeof(Args);
+  c.cluster = static_cast<uint32_t>(cluster);
+  std::memcpy(c.args, &args, known_bytes<Args>());
   return c;
 }
-// It names the command's own arguments.
-inline Launch launch_of(const Command& c) {
-  return {c.kernel, c.grid_x, c.grid_y, c.threads, c.shared_bytes, c.args, c.arg_bytes, c.cluster};
-}
+inline Command command_of(const GemmArgs& args) { return command_of(Command::kGemm, 0, 0, args); }
 inline GemmArgs gemm_of(const Command& c) {
   GemmArgs args;
   std::memcpy(&args, c.args, sizeof args);
@@ -95,7 +105,7 @@ class Runtime {
   virtual Code download(void* host, const void* device, size_t bytes) = 0;
   // The same into pinned memory, which is written when synchronize() or another download returns.
   virtual Code begin_download(void* pinned, const void* device, size_t bytes) = 0;
-  virtual Code launch(const Launch& launch) = 0;
+  virtual Code launch(const Command& command) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
   // This thread is the engine's and launches from now on: the device may stay current on it.
   virtual void bind_thread() {}

@@ -13,10 +13,14 @@ void check(Runtime& runtime, Code code, const char* what) {
 unsigned char* Buffer::reserve(size_t bytes) {
   if (bytes > bytes_) {
     const size_t wanted = std::max(bytes, 2 * bytes_);
-    runtime_.release(data_);
+    release();  // waits for what may still use it
     data_ = nullptr;
     bytes_ = 0;
-    check(runtime_, runtime_.allocate(wanted, &data_), "device memory for a step");
+    if (pinned_) {
+      check(runtime_, runtime_.allocate_pinned(wanted, &data_), "pinned memory for a step");
+    } else {
+      check(runtime_, runtime_.allocate(wanted, &data_), "device memory for a step");
+    }
     bytes_ = wanted;
   }
   return static_cast<unsigned char*>(data_);
@@ -24,17 +28,6 @@ unsigned char* Buffer::reserve(size_t bytes) {
 
 size_t Staging::room(size_t bytes) {
   return bytes == 0 ? 0 : std::bit_ceil(std::max<size_t>(bytes, 256));
-}
-
-void Staging::reserve(size_t room) {
-  if (room > pinned_bytes_) {
-    runtime_.release_pinned(pinned_);  // waits for what may still be read
-    pinned_ = nullptr;
-    pinned_bytes_ = 0;
-    check(runtime_, runtime_.allocate_pinned(room, &pinned_), "pinned memory for a step");
-    pinned_bytes_ = room;
-  }
-  device_.reserve(room);
 }
 
 void Staging::begin() {
@@ -62,15 +55,14 @@ const void* Staging::address(int32_t entry) const {
 
 void Staging::send() {
   if (used_ == 0) return;
-  reserve(used_);
+  unsigned char *const pinned = pinned_.reserve(used_), *const device = device_.reserve(used_);
   for (const Entry& e : entries_) {
-    unsigned char* const to = static_cast<unsigned char*>(pinned_) + e.offset;
+    unsigned char* const to = pinned + e.offset;
     std::memcpy(to, e.host, e.bytes);
     std::memset(to + e.bytes, e.fill, e.padded - e.bytes);
   }
-  unsigned char* const device = device_.reserve(used_);
   const Entry& last = entries_.back();
-  check(runtime_, runtime_.upload(device, pinned_, last.offset + last.padded),
+  check(runtime_, runtime_.upload(device, pinned, last.offset + last.padded),
         "the upload of a step");
   upload_ = uploads_.add();
   base_ = device;

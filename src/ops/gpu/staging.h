@@ -25,20 +25,24 @@ namespace prefix::ops::gpu {
 // Throws what a call of the runtime answered.
 void check(Runtime& runtime, Code code, const char* what);
 
-// Device memory that grows and never shrinks.
+// Memory of the device, or pinned memory of the host, that grows and never shrinks.
 class Buffer {
  public:
-  explicit Buffer(Runtime& runtime) : runtime_(runtime) {}
-  ~Buffer() { runtime_.release(data_); }
+  explicit Buffer(Runtime& runtime, bool pinned = false) : runtime_(runtime), pinned_(pinned) {}
+  ~Buffer() { release(); }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // At least `bytes`, exactly so many the first time; zero and elsewhere whenever it had to grow.
+  // At least `bytes`, exactly so many the first time; elsewhere, and on the device zero, whenever it
+  // had to grow.
   unsigned char* reserve(size_t bytes);
-  size_t bytes() const { return bytes_; }
+  const unsigned char* data() const { return static_cast<const unsigned char*>(data_); }
 
  private:
+  void release() { pinned_ ? runtime_.release_pinned(data_) : runtime_.release(data_); }
+
   Runtime& runtime_;
+  const bool pinned_;
   void* data_ = nullptr;
   size_t bytes_ = 0;
 };
@@ -71,26 +75,22 @@ struct Staged {
 class Staging {
  public:
   Staging(Runtime& runtime, Uploads& uploads)
-      : runtime_(runtime), uploads_(uploads), device_(runtime) {}
-  ~Staging() { runtime_.release_pinned(pinned_); }
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
+      : runtime_(runtime), uploads_(uploads), device_(runtime), pinned_(runtime, true) {}
 
   // Room that an array of so many bytes takes.
   static size_t room(size_t bytes);
   // Makes room for arrays that take so much together, so that send() need not.
-  void reserve(size_t room);
+  void reserve(size_t room) {
+    pinned_.reserve(room);
+    device_.reserve(room);
+  }
 
   // Forgets everything, and waits until the copy before is done with the pinned memory.
   void begin();
-  // The array is read by send().
+  // The array is read by send(). As if it had `count` elements at least: those that it lacks are
+  // bytes of `fill`.
   template <typename T>
-  Staged<T> place(std::span<const T> array) {
-    return {place(array.data(), array.size_bytes(), array.size_bytes(), 0)};
-  }
-  // As if it had `count` elements; those that it lacks are bytes of `fill`.
-  template <typename T>
-  Staged<T> place(std::span<const T> array, int64_t count, unsigned char fill) {
+  Staged<T> place(std::span<const T> array, int64_t count = 0, unsigned char fill = 0) {
     return {place(array.data(), array.size_bytes(),
                   std::max(array.size(), static_cast<size_t>(count)) * sizeof(T), fill)};
   }
@@ -114,9 +114,7 @@ class Staging {
 
   Runtime& runtime_;
   Uploads& uploads_;
-  Buffer device_;
-  void* pinned_ = nullptr;
-  size_t pinned_bytes_ = 0;
+  Buffer device_, pinned_;
   std::vector<Entry> entries_;
   size_t used_ = 0;
   unsigned char* base_ = nullptr;  // on the device, after send()

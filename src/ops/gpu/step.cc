@@ -14,11 +14,11 @@ GpuStep::GpuStep(Context& context, const StepArrays& arrays)
   context_.not_finite.begin(arrays.slots.size());
   Staging& staging = context_.step_arrays;
   staging.begin();
-  tokens_ = staging.place(arrays.tokens, rows_, 0);
-  positions_ = staging.place(arrays.positions, rows_, 0);
-  rope_rows_ = staging.place(arrays.rope_rows, rows_, 0);
+  tokens_ = staging.place(arrays.tokens, rows_);
+  positions_ = staging.place(arrays.positions, rows_);
+  rope_rows_ = staging.place(arrays.rope_rows, rows_);
   slots_ = staging.place(arrays.slots, rows_, 0xff);  // page -1: none
-  not_finite_ = staging.place(context_.not_finite.zeros(), rows_, 0);
+  not_finite_ = staging.place(context_.not_finite.zeros(), rows_);
   plan_attention();
   if (path_) path_->place(staging);
   // What not every step has comes last: the rest keeps its addresses.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <string_view>
 
@@ -9,14 +10,11 @@ namespace prefix::ops::gpu {
 namespace {
 
 bool same(const Command& a, const Command& b) {
-  return a.kernel == b.kernel && a.grid_x == b.grid_x && a.grid_y == b.grid_y &&
-         a.threads == b.threads && a.shared_bytes == b.shared_bytes && a.arg_bytes == b.arg_bytes &&
-         a.cluster == b.cluster && std::memcmp(a.args, b.args, a.arg_bytes) == 0;
+  return std::memcmp(&a, &b, offsetof(Command, args) + a.arg_bytes) == 0;
 }
 
 bool same(std::span<const Command> a, std::span<const Command> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Command& x, const Command& y) { return same(x, y); });
+  return std::ranges::equal(a, b, [](const Command& x, const Command& y) { return same(x, y); });
 }
 
 // Commands are zero where they have no arguments.
@@ -70,13 +68,12 @@ StepGraphs::~StepGraphs() {
   for (const Graph& graph : graphs_) runtime_->forget(graph.id);
 }
 
-Code StepGraphs::launch(const Launch& l) {
+Code StepGraphs::launch(const Command& command) {
   const std::lock_guard lock(mutex_);
-  ++launches_[static_cast<size_t>(l.kernel)];
+  ++launches_[static_cast<size_t>(command.kernel)];
   // They come before a step's rows, and their number says nothing about the step.
-  if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty())
-    return said(runtime_->launch(l));
-  return add(command_of(l));
+  if (command.kernel == Kernel::kClearPages && !following_ && seen_.empty()) return run(command);
+  return add(command);
 }
 
 Code StepGraphs::gemm(const GemmArgs& args) {
@@ -123,7 +120,7 @@ StepGraphs::Graph* StepGraphs::find(std::span<const Command> like, const Command
 
 Code StepGraphs::run(const Command& command) {
   return said(command.kernel == Command::kGemm ? runtime_->gemm(gemm_of(command))
-                                               : runtime_->launch(launch_of(command)));
+                                               : runtime_->launch(command));
 }
 
 // What was held back goes on, one by one.

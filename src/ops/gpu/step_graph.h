@@ -60,7 +60,7 @@ class StepGraphs final : public Runtime {
   // How often this kernel was launched or held back.
   int64_t launches(Kernel kernel) const;
 
-  Code launch(const Launch& launch) override;
+  Code launch(const Command& command) override;
   Code gemm(const GemmArgs& args) override;
 
   void bind_thread() override { runtime_->bind_thread(); }

@@ -56,7 +56,7 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
   w.step += room(2 * int64_t{processors_}, sizeof(DecodeSplit)) +
             room(std::min(int64_t{kMaxDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
-  w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
+  w.step += row_numbers + room(rows, sizeof(AttentionTile));  // of kAttentionSlow: tiles
   w.heads = room(kTargetsOfARow * rows, sizeof(LogitAt)) + 2 * row_numbers;
   w.logit_parts = bytes(shape.logit_rows * kMaxLogitParts,
                         std::max(sizeof(LogitPart), kMaxCandidates * sizeof(uint64_t)));

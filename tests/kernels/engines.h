@@ -1,0 +1,48 @@
+// What the tests of engines on the emulated GPU share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/engine_support.h"
+#include "kernels/gpu_support.h"
+#include "support/expect_error.h"
+
+namespace prefix {
+
+using ops::testing::EmulatedCuda;
+using testing_support::expect_error;
+using testing_support::logits_of;
+using testing_support::make_engine;
+using testing_support::random_tokens;
+using testing_support::run_all;
+using testing_support::tiny_checkpoint;
+using testing_support::TinyCheckpoint;
+
+// Of all requests, which must succeed.
+inline std::vector<RequestResult> results_of(Engine& engine,
+                                             const std::vector<RequestSpec>& batch) {
+  const auto job = run_all(engine, batch);
+  std::vector<RequestResult> results;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    results.push_back(job->result(i));
+    EXPECT_EQ(results.back().status, Code::kOk) << results.back().message;
+  }
+  return results;
+}
+
+// Of one that generates so many tokens, whatever they are.
+inline RequestSpec generation(std::vector<int32_t> tokens, int32_t max_tokens) {
+  RequestSpec spec;
+  spec.tokens = std::move(tokens);
+  spec.sampling.max_tokens = max_tokens;
+  spec.sampling.ignore_eos = true;
+  return spec;
+}
+
+}  // namespace prefix
