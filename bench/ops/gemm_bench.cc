@@ -12,7 +12,7 @@
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
 #ifdef PREFIX_WITH_ONEDNN
-#include "ops/onednn/onednn_gemm.h"
+#include "ops/onednn_gemm.h"
 #endif
 
 namespace {

@@ -82,6 +82,14 @@ struct AttentionPlan {
   int32_t partial_slots = 0;
 };
 
+// Items for each thread below which tiles are cut into one for each chunk, so that all threads have work.
+inline constexpr int64_t kLeastItemsPerThread = 4;
+// The most tiles of a plan that are cut so: with more of them each is one item for a kv head. The order of
+// merging is the same either way.
+inline int64_t most_split_tiles(int64_t kv_heads, int64_t threads) {
+  return (kLeastItemsPerThread * threads - 1) / kv_heads;
+}
+
 // Positions of the first and the last key that the row `row`, at `position`, sees.
 struct SeenKeys {
   int32_t first, last;

@@ -46,6 +46,9 @@ inline constexpr NumericTypes kF32Types = {WeightFormat::kF32, KvType::kF32};
 // Single logits that heads read at once of the rows of a step, for each row that it may have.
 inline constexpr int64_t kTargetsOfARow = 8;
 
+// Device::tile_rows() of devices that have no number of their own.
+inline constexpr int32_t kAttentionTileRows = 96;
+
 // The largest step that a model on a device will run.
 struct ReserveShape {
   int64_t rows = 0;

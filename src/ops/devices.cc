@@ -67,19 +67,28 @@ CudaAttention cuda_attention_of(std::string_view name) {
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (options.name == "cpu")
-    return make_cpu_device(
-        {options.types, options.isa, options.threads, options.lanes, options.observer});
+    return make_cpu_device({.types = options.types,
+                            .isa = options.isa,
+                            .threads = options.threads,
+                            .lanes = options.lanes,
+                            .observer = options.observer});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device ", quote(options.name));
-  return std::make_unique<GpuDevice>(
-      open_runtime(index, options.invariant),
-      GpuOptions{options.types, options.threads, options.invariant, options.cuda_graphs,
-                 options.small_steps, options.wide_items});
+  return std::make_unique<GpuDevice>(open_runtime(index, options.invariant),
+                                     GpuOptions{.types = options.types,
+                                                .threads = options.threads,
+                                                .invariant = options.invariant,
+                                                .graphs = options.cuda_graphs,
+                                                .small_steps = options.small_steps,
+                                                .wide_items = options.wide_items});
 }
 
 std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options) {
   if (options.name == "cpu")
-    return cpu_device_sizes({options.types, options.isa, options.threads, options.lanes});
+    return cpu_device_sizes({.types = options.types,
+                             .isa = options.isa,
+                             .threads = options.threads,
+                             .lanes = options.lanes});
   const GpuInfo gpu = gpu_of(options.name);
   return std::make_unique<gpu::GpuSizes>(options.types, gpu.processors, gpu.total_bytes);
 }

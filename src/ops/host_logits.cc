@@ -16,8 +16,9 @@ constexpr int kLanes = 16;
 // e^x for x <= 0, relative error below 3e-7: 2^n * p(f) with a degree-6 Taylor-like polynomial on
 // [-ln2/2, ln2/2]. Plain arithmetic, so that the compiler vectorises the loop around it.
 inline float exp_negative(float x) {
+  // NaN, of which there is no whole number, stays one by way of r.
+  const float scaled = (x > -87.0f ? x : -87.0f) * 1.44269504f;
   x = x < -87.0f ? -87.0f : x;
-  const float scaled = x * 1.44269504f;
   const float n = static_cast<float>(static_cast<int32_t>(scaled - 0.5f));
   const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.0f / 720;
@@ -81,19 +82,29 @@ RowStats row_stats(std::span<const float> x, bool first, bool sum) {
   return out;
 }
 
-void top_candidates(std::span<const float> x, size_t k, std::vector<Candidate>& out) {
-  out.resize(x.size());
+void top_candidates(std::span<const float> x, std::span<Candidate> out) {
+  if (out.empty()) return;
   // NaN has no place in an order, and std::sort() leaves its range without one. A row that has one
   // is refused afterwards, whatever its candidates are.
   constexpr float kLast = -std::numeric_limits<float>::infinity();
-  for (size_t i = 0; i < x.size(); ++i)
+  for (size_t i = 0; i < out.size(); ++i)
     out[i] = {static_cast<int32_t>(i), std::isnan(x[i]) ? kLast : x[i]};
-  if (k < out.size()) {
-    std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(k), out.end(), more_likely);
-    out.resize(k);
-  } else {
-    std::sort(out.begin(), out.end(), more_likely);
+  if (out.size() < x.size()) {
+    // A heap with the least likely of those so far at its top; most of the row is less likely still.
+    std::make_heap(out.begin(), out.end(), more_likely);
+    for (size_t i = out.size(); i < x.size(); ++i) {
+      if (!(x[i] > out.front().logit)) continue;  // nor do equals and NaN come before it
+      std::pop_heap(out.begin(), out.end(), more_likely);
+      out.back() = {static_cast<int32_t>(i), x[i]};
+      std::push_heap(out.begin(), out.end(), more_likely);
+    }
   }
+  std::sort(out.begin(), out.end(), more_likely);
+}
+
+void top_candidates(std::span<const float> x, size_t k, std::vector<Candidate>& out) {
+  out.resize(std::min(k, x.size()));
+  top_candidates(x, out);
 }
 
 }  // namespace prefix::ops

@@ -25,7 +25,9 @@ RowStats row_stats(std::span<const float> x, bool first, bool sum);
 inline bool more_likely(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
-// The k most likely tokens in order; all of them when k is no smaller than the row.
+// The out.size() most likely tokens in order, no more than the row has.
+void top_candidates(std::span<const float> x, std::span<Candidate> out);
+// The k most likely ones; all of them when k is no smaller than the row.
 void top_candidates(std::span<const float> x, size_t k, std::vector<Candidate>& out);
 
 }  // namespace prefix::ops

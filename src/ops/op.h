@@ -9,8 +9,9 @@
 //   - every operation computes a row from that row alone (and the keys it may see), with sums in an
 //     order fixed by shapes and positions: results do not depend on the other rows, on the number
 //     of threads or on how work is tiled.
-//   - nothing here allocates per call except where said; all calls come from one thread, but those of
-//     a RowBlock, which go to a device that computes on the thread of the block alone.
+//   - what a call needs besides its arguments is kept for the next one, but short lists of what to do;
+//     all calls come from one thread, but those of a RowBlock, which go to a device that computes on
+//     the thread of the block alone.
 #pragma once
 
 #include <cstddef>
@@ -98,7 +99,7 @@ class Device {
   virtual int64_t free_bytes() const = 0;
   // Packed query rows that an attention tile should have: enough to use each page many times while
   // queries, scores and outputs stay in the fastest memory.
-  virtual int32_t tile_rows() const { return 96; }
+  virtual int32_t tile_rows() const { return kAttentionTileRows; }
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
   // has to: sizes().workspace_bytes(). Throws kOutOfDeviceMemory.
   virtual void reserve(const ReserveShape&) {}

@@ -8,6 +8,7 @@
 
 #include "base/resources.h"
 #include "base/status.h"
+#include "ops/cpu/attention_states.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
@@ -62,18 +63,15 @@ CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
 
 int64_t CpuSizes::act_ld(int64_t columns) const {
   const auto size = static_cast<int64_t>(act_bytes());
-  int64_t bytes = (columns + 31) / 32 * 32 * size;
-  // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
-  if (bytes % 512 == 0) bytes += 64;
-  return bytes / size;
+  return spread_row(round_up(columns, 32) * size) / size;
 }
 
-int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
+int64_t CpuSizes::f32_ld(int64_t columns) const { return round_up(columns, 32) + 16; }
 
 int64_t CpuSizes::block_rows(int64_t rows) const {
   if (rows <= most_without_blocks(rows)) return 0;
   const int64_t blocks = std::max(kLeastBlocks, rows / (layer_rows_ * lanes_)) * lanes_;
-  return round_up((rows + blocks - 1) / blocks, block_step_);
+  return round_up(ceil_div(rows, blocks), block_step_);
 }
 
 int64_t CpuSizes::most_without_blocks(int64_t rows) const {
@@ -94,9 +92,12 @@ size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
     return rows *
            std::max(row_bytes(shape.widest), 2 * row_bytes(shape.hidden));  // terms of a head
   };
-  if (types_.blocks) return most(block_row_bytes);
-  if (types_.int8 == 0) return 0;
-  return most([&](int64_t k) { return QuantisedRows::row_bytes(k, int8_operand_bytes_); });
+  // Where rows go in blocks their lanes keep what they had while all threads attend.
+  const size_t partials = most_partial_bytes(shape, lanes_);
+  if (types_.blocks) return partials + most(block_row_bytes);
+  if (types_.int8 == 0) return partials;
+  return partials +
+         most([&](int64_t k) { return QuantisedRows::row_bytes(k, int8_operand_bytes_); });
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
@@ -210,7 +211,7 @@ void CpuDevice::linear_gated_adapted(const PackedWeights& w, int64_t n, const fl
 void CpuDevice::over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task) {
   const int64_t each = sizes_.block_rows(rows);
   PREFIX_CHECK(each > 0);
-  threads_->run((rows + each - 1) / each, [&](int64_t index, int worker) {
+  threads_->run(ceil_div(rows, each), [&](int64_t index, int worker) {
     Device& device = lanes_.empty() ? *this : *lanes_[static_cast<size_t>(worker)];
     const int64_t first = index * each;
     task({first, std::min(each, rows - first), device, worker});

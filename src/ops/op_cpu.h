@@ -26,7 +26,8 @@ class CpuSizes final : public DeviceSizes {
   int64_t longest_block(int64_t rows) const override;
   int32_t lanes() const override { return lanes_; }
   size_t own_bytes() const override { return 0; }
-  // Activations in whole numbers, of one product at a time.
+  // Activations in whole numbers, of one product at a time, and states that tasks of attention leave for
+  // each other.
   size_t workspace_bytes(const ReserveShape& shape) const override;
 
  private:

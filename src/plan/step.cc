@@ -324,10 +324,8 @@ void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention)
 }
 
 void StepBuilder::split_tiles(AttentionPlan& attention) const {
-  // Long paths are split over several items only when there are too few tiles to keep the threads
-  // busy: the order of merging is the same either way.
-  const bool split = static_cast<int64_t>(attention.tiles.size()) * shape_.kv_heads <
-                     4 * static_cast<int64_t>(shape_.threads);
+  const bool split = static_cast<int64_t>(attention.tiles.size()) <=
+                     most_split_tiles(shape_.kv_heads, shape_.threads);
   for (int32_t t = 0; t < static_cast<int32_t>(attention.tiles.size()); ++t) {
     const AttentionTile& tile = attention.tiles[static_cast<size_t>(t)];
     const int32_t first = tile.first_key / kKeyChunk, last = tile.last_position / kKeyChunk;

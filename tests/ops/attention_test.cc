@@ -396,7 +396,11 @@ TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
   Threads threads(2);
   Scratch scratch[2], partials;
   std::vector<int32_t> not_finite;
-  const CpuContext context{&threads, &table, kBf16Types, scratch, &partials};
+  const CpuContext context{.threads = &threads,
+                           .kernels = &table,
+                           .types = kBf16Types,
+                           .scratch = scratch,
+                           .partials = &partials};
   const auto run = [&](const Tree& tree, const Step& step) {
     const int64_t ld = static_cast<int64_t>(tree.heads) * tree.head_dim + 7;
     return run_attention(*memory, DType::kBf16, ld, tree, step,
@@ -425,6 +429,21 @@ TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
       ASSERT_EQ(0, std::memcmp(got.data(), want.data(), want.size() * sizeof(float)));
     }
   }
+  // Chunks that are items of their own leave their states in `partials`.
+  Tree deep;
+  deep.heads = 4;
+  deep.kv_heads = 2;
+  deep.head_dim = 32;
+  grow_star(deep, kKeyChunk + 100, 3, 20);
+  const std::vector<RowRef> rows = {
+      {0, 5}, {0, kKeyChunk - 1}, {0, kKeyChunk}, {1, kKeyChunk + 105}, {2, kKeyChunk + 119}};
+  const std::vector<float> want = run(deep, make_step(deep, rows, {}, rng));
+  StepOptions options;
+  options.split_chunks = true;
+  const Step split = make_step(deep, rows, options, rng);
+  ASSERT_GT(split.plan.partial_slots, 0);
+  const std::vector<float> got = run(deep, split);
+  EXPECT_EQ(0, std::memcmp(got.data(), want.data(), want.size() * sizeof(float)));
 }
 
 TEST_P(AttentionLevel, EmptyPlanDoesNothing) {

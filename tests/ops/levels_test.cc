@@ -50,7 +50,7 @@ class Levels : public ::testing::Test {
 };
 
 // Columns of A in pieces that lie apart, each with panels of its own, more of them than any level takes at a time; few
-// rows and many, one panel and two, onto sums that are there.
+// rows and many, one panel and two, onto sums that are there and in their place.
 TEST_F(Levels, TilesOfWholeNumbersInChunks) {
   struct alignas(64) Line {
     uint8_t bytes[64];
@@ -63,30 +63,32 @@ TEST_F(Levels, TilesOfWholeNumbersInChunks) {
     for (uint8_t& x : line.bytes) x = static_cast<uint8_t>(1 + random_() % 255);
   for (const int64_t rows : {int64_t{13}, kMostRows}) {
     for (const bool both : {true, false}) {
-      expect_same(std::to_string(rows) + " rows in chunks", [&](const KernelTable& kernels) {
-        const Int8Operand operand(kernels.gemm, a.data(), kMostRows * kStride);
-        const void* left[] = {&b[0], &b[kColumns]};
-        const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
-        std::vector<float> sums(kMostRows * 64);
-        for (size_t i = 0; i < sums.size(); ++i)
-          sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
-        TileArgs tile;
-        tile.a = operand.data();
-        tile.lda = kStride;
-        tile.a_chunk = kColumns;
-        tile.b0 = left;
-        tile.b1 = both ? right : nullptr;
-        tile.kc = kColumns;
-        tile.chunks = kChunks;
-        tile.c = sums.data();
-        tile.ldc = 64;
-        tile.rows = rows;
-        tile.accumulate = true;
-        if (kernels.gemm.begin != nullptr) kernels.gemm.begin();
-        kernels.gemm.tile_int8(tile);
-        if (kernels.gemm.end != nullptr) kernels.gemm.end();
-        return sums;
-      });
+      for (const bool accumulate : {true, false}) {
+        expect_same(std::to_string(rows) + " rows in chunks", [&](const KernelTable& kernels) {
+          const Int8Operand operand(kernels.gemm, a.data(), kMostRows * kStride);
+          const void* left[] = {&b[0], &b[kColumns]};
+          const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
+          std::vector<float> sums(kMostRows * 64);
+          for (size_t i = 0; i < sums.size(); ++i)
+            sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
+          TileArgs tile;
+          tile.a = operand.data();
+          tile.lda = kStride;
+          tile.a_chunk = kColumns;
+          tile.b0 = left;
+          tile.b1 = both ? right : nullptr;
+          tile.kc = kColumns;
+          tile.chunks = kChunks;
+          tile.c = sums.data();
+          tile.ldc = 64;
+          tile.rows = rows;
+          tile.accumulate = accumulate;
+          if (kernels.gemm.begin != nullptr) kernels.gemm.begin();
+          kernels.gemm.tile_int8(tile);
+          if (kernels.gemm.end != nullptr) kernels.gemm.end();
+          return sums;
+        });
+      }
     }
   }
 }

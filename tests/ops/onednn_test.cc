@@ -6,7 +6,7 @@
 #include <random>
 
 #include "ops/cpu/pack.h"
-#include "ops/onednn/onednn_gemm.h"
+#include "ops/onednn_gemm.h"
 #include "support/dtype.h"
 
 namespace prefix::ops {

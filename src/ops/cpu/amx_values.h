@@ -15,11 +15,10 @@
 #include <cstdint>
 
 #include "ops/cpu/amx_impl.h"
+#include "ops/cpu/attention_kernels.h"
 
 namespace prefix::ops {
 namespace {
-
-constexpr int64_t kValuePanel = 1024;  // bytes of a panel of a page
 
 // Unsigned weights, signed values.
 struct ValueTiles {

@@ -58,12 +58,10 @@ void CpuStep::attention(const AttentionArgs& args) {
     tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
   const int64_t group = arrays_.heads / kv.kv_heads;
   const int64_t d = kv.d_padded();
-  AttentionCall call{context_, arrays_, plan, args, group, d, d + 16, tile_rows * group};
-  if (plan.partial_slots > 0) {
+  AttentionCall call{context_, arrays_, plan, args, group, d, SoftmaxStates(tile_rows * group, d)};
+  if (plan.partial_slots > 0)
     call.partials =
-        context_.partials->reserve(static_cast<size_t>(plan.partial_slots) *
-                                   static_cast<size_t>(kv.kv_heads) * call.state_bytes());
-  }
+        context_.partials->reserve(call.states.partial_bytes(plan.partial_slots, kv.kv_heads));
   // Heads one after the other: what many tiles read of one stays in L2.
   const auto over_heads = [&](int64_t n, auto&& task) {
     context_.threads->run(n * kv.kv_heads,

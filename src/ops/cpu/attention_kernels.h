@@ -64,6 +64,9 @@ struct WholeSoftmaxArgs {
   float* p_scales = nullptr;  // [rows, kBlockSpans]
 };
 
+// Bytes of 32 columns of int8 values of a page (KvLayout).
+inline constexpr int64_t kValuePanel = 32 * 32;
+
 // o += scale * (P V), with P V exact: a sum of whole numbers.
 struct ValueTileArgs {
   // [rows, ldp], 32 of each page. Of an odd number of pages what lies behind the last one's is read as well,

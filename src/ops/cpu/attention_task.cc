@@ -15,7 +15,7 @@ constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 // Spare columns: SoftmaxArgs::lds. An odd number of cache lines, as rows of a tile should not share sets of L1.
 constexpr int64_t kScoreColumns = kKeyBlock + 16;
 // Nothing widens the first panels of a block meanwhile, which fewer rows do not make up for.
-constexpr int64_t kLeastWideRows = 36;
+constexpr int64_t kLeastWidenedRows = 36;
 constexpr float kLog2E = 1.44269504088896340736f;
 // What the kernels are written for.
 static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
@@ -34,7 +34,7 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
   const size_t p_bytes = whole_lines(n * static_cast<size_t>(call.ldp) * call.weight_bytes());
   const size_t s_bytes = whole_lines(n * kScoreColumns * sizeof(float));
   const size_t position_bytes = whole_lines(n * sizeof(int32_t));
-  const size_t state_bytes = whole_lines(call.state_bytes());
+  const size_t state_bytes = call.states.bytes();
   const size_t int8_bytes = call.int8() ? whole_bytes() : 0;
   std::byte* at = call.context.scratch[worker].reserve(
       q_bytes + p_bytes + s_bytes + 2 * position_bytes + 2 * state_bytes + int8_bytes);
@@ -43,12 +43,12 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
   s_ = reinterpret_cast<float*>(at += p_bytes);
   first_ = reinterpret_cast<int32_t*>(at += s_bytes);
   last_ = reinterpret_cast<int32_t*>(at += position_bytes);
-  now_ = call.state_at(at += position_bytes);
-  total_ = call.state_at(at += state_bytes);
+  now_ = call.states.at(at += position_bytes);
+  total_ = call.states.at(at += state_bytes);
   if (call.int8()) lay_out_whole(at + state_bytes);
-  const GemmKernels& gemm = call.context.kernels->gemm;
-  if (call.step.kv.type == KvType::kBf16 && WidePanels::worth(gemm, rows_))
-    wide_.emplace(gemm, call.context.wide[worker], std::max<int64_t>(call.d, kKeyBlock));
+  if (widens(rows_))
+    wide_.emplace(call.context.kernels->gemm, call.context.wide[worker],
+                  std::max<int64_t>(call.d, kKeyBlock));
   for (int64_t r = 0; r < rows_; ++r) {
     const auto row = static_cast<size_t>(tile.row_begin + r / call.group);
     const SeenKeys seen = seen_keys(plan_, row, call.step.positions[row]);
@@ -102,7 +102,7 @@ void AttentionTask::walk_chunk(int32_t chunk) {
       std::min((chunk + 1) * kChunkBlocks, tile_.last_position / kKeyBlock + 1);
   std::fill_n(now_.m, rows_, -std::numeric_limits<float>::infinity());
   std::fill_n(now_.l, rows_, 0.0f);
-  std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
+  std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo()) * sizeof(float));
   for (int32_t block = first_block; block < end_block; ++block) {
     gather_block(block, block_);
     walk_block(block_);
@@ -186,7 +186,7 @@ void AttentionTask::softmax(const KeyBlock& block, int64_t row_begin, int64_t ro
   SoftmaxArgs args;
   args.s = s_ + row_begin * kScoreColumns;
   args.lds = kScoreColumns;
-  args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
+  args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.weight_bytes();
   args.ldp = call_.ldp;
   args.first = first_ + row_begin;
   args.last = last_ + row_begin;
@@ -196,8 +196,8 @@ void AttentionTask::softmax(const KeyBlock& block, int64_t row_begin, int64_t ro
   args.cap_scale = cap == 0 ? 0 : call_.args.scale / cap;
   args.m = now_.m + row_begin;
   args.l = now_.l + row_begin;
-  args.o = now_.o + row_begin * call_.ldo;
-  args.ldo = call_.ldo;
+  args.o = now_.o + row_begin * call_.ldo();
+  args.ldo = call_.ldo();
   args.d = call_.d;
   args.rows = row_end - row_begin;
   if (call_.int8()) return whole_softmax(block, row_begin, args);
@@ -249,27 +249,30 @@ void AttentionTask::multiply_values(const KeyBlock& block, const KeyBlock::Piece
     tile.b1 = now.b1;
     tile.chunks = count;
     tile.kc = kPageTokens;
-    tile.c = now_.o + begin * call_.ldo + panel * 32;
-    tile.ldc = call_.ldo;
+    tile.c = now_.o + begin * call_.ldo() + panel * 32;
+    tile.ldc = call_.ldo();
     tile.rows = end - begin;
     tile.accumulate = true;
     multiply(tile, panels_at(panel + 2));
   }
 }
 
+bool AttentionTask::widens(int64_t rows) const {
+  return call_.step.kv.type == KvType::kBf16 && rows >= kLeastWidenedRows &&
+         WidePanels::worth(call_.context.kernels->gemm, rows);
+}
+
 void AttentionTask::multiply(const TileArgs& tile, const Panels& next) {
   const GemmKernels& gemm = call_.context.kernels->gemm;
+  if (widens(tile.rows)) return wide_->multiply(tile, next);
   switch (call_.step.kv.type) {
     case KvType::kInt8:
       return gemm.tile_int8(tile);
     case KvType::kF32:
       return gemm.tile_f32(tile);
     case KvType::kBf16:
-      break;
+      return gemm.tile_bf16(tile);
   }
-  if (tile.rows >= kLeastWideRows && WidePanels::worth(gemm, tile.rows))
-    return wide_->multiply(tile, next);
-  gemm.tile_bf16(tile);
 }
 
 void AttentionTask::merge(const SoftmaxState& from) const {
@@ -280,7 +283,7 @@ void AttentionTask::merge(const SoftmaxState& from) const {
   args.from_m = from.m;
   args.from_l = from.l;
   args.from_o = from.o;
-  args.ldo = call_.ldo;
+  args.ldo = call_.ldo();
   args.d = call_.d;
   args.rows = rows_;
   call_.context.kernels->attention.merge(args);
@@ -291,7 +294,7 @@ void AttentionTask::merge_sinks() const {
   for (int64_t r = 0; r < rows_; ++r)
     now_.m[r] = call_.args.sinks[head_ * call_.group + r % call_.group] * kLog2E;
   std::fill_n(now_.l, rows_, 1.0f);
-  std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
+  std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo()) * sizeof(float));
   merge(now_);
 }
 
@@ -304,7 +307,7 @@ void AttentionTask::finish() const {
     std::byte* const to = out.data + head_offset(out, r);
     prefetch_to_write(out.data + head_offset(out, r + kHeadsAhead),
                       static_cast<size_t>(head_dim) * call_.act_bytes());
-    const float* const o = total_.o + r * call_.ldo;
+    const float* const o = total_.o + r * call_.ldo();
     if (call_.context.act_is_bf16()) {
       kernels.finish_bf16(o, total_.l[r], head_dim, reinterpret_cast<uint16_t*>(to));
     } else {

@@ -9,6 +9,7 @@
 
 #include "ops/attention_plan.h"
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/attention_states.h"
 #include "ops/cpu/context.h"
 #include "ops/cpu/key_block.h"
 #include "ops/cpu/scratch.h"
@@ -16,13 +17,6 @@
 #include "ops/cpu/wide_panels.h"
 
 namespace prefix::ops {
-
-// (m, l, O) of the packed rows.
-struct SoftmaxState {
-  float* m;
-  float* l;
-  float* o;
-};
 
 inline int32_t first_chunk(const AttentionTile& tile) { return tile.first_key / kKeyChunk; }
 inline int32_t end_chunk(const AttentionTile& tile) { return tile.last_position / kKeyChunk + 1; }
@@ -33,10 +27,9 @@ struct AttentionCall {
   const StepArrays& step;
   const AttentionPlan& plan;
   const AttentionArgs& args;
-  int64_t group;     // query heads per kv head
-  int64_t d;         // padded
-  int64_t ldo;       // floats, of a state
-  int64_t max_rows;  // packed rows of the largest tile
+  int64_t group;  // query heads per kv head
+  int64_t d;      // padded
+  SoftmaxStates states;
   std::byte* partials = nullptr;
   int64_t ldq = leading(d, query_bytes());  // elements
   int64_t ldp = leading(kKeyBlock, weight_bytes());
@@ -54,13 +47,10 @@ struct AttentionCall {
     const auto bytes = static_cast<int64_t>(size);
     return ((numbers * bytes + 63) / 64 | 1) * 64 / bytes;
   }
-  size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
-  SoftmaxState state_at(std::byte* at) const {
-    auto* const o = reinterpret_cast<float*>(at);
-    return {o + max_rows * ldo, o + max_rows * (ldo + 1), o};
-  }
+  int64_t ldo() const { return states.ldo; }
   SoftmaxState partial(int64_t slot, int64_t head) const {
-    return state_at(partials + static_cast<size_t>(slot * step.kv.kv_heads + head) * state_bytes());
+    const int64_t before = slot * step.kv.kv_heads + head;
+    return states.at(partials + static_cast<size_t>(before) * states.bytes());
   }
 };
 
@@ -140,6 +130,8 @@ class AttentionTask {
   void values(const KeyBlock& block, const KeyBlock::Piece& piece);
   void multiply_values(const KeyBlock& block, const KeyBlock::Piece& piece, int64_t begin,
                        int64_t end, PageRange seen);
+  // Whether keys and values become f32 beside a tile of so many rows (WidePanels).
+  bool widens(int64_t rows) const;
   // Of keys or values, by the kernel of their type; `next`: of the next tile.
   void multiply(const TileArgs& tile, const Panels& next);
   void merge(const SoftmaxState& from) const;
@@ -172,7 +164,7 @@ class AttentionTask {
   SoftmaxState now_;                // of the current chunk
   SoftmaxState total_;              // of the chunks before it
   KeyBlock block_;                  // at which the walk is
-  std::optional<WidePanels> wide_;  // of keys and values in bf16, where these are widened
+  std::optional<WidePanels> wide_;  // where widens() any tile
   // Of int8 keys and values only:
   float* q_scales_ = nullptr;
   int32_t* q_corrections_ = nullptr;

@@ -124,8 +124,8 @@ void AttentionTask::multiply_whole(const std::byte* const* values, int32_t count
   tile.p_scales = p_scales_ + begin * kBlockSpans + page / kSpanPages;
   tile.blocks = values;
   tile.pages = count;
-  tile.o = now_.o + begin * call_.ldo;
-  tile.ldo = call_.ldo;
+  tile.o = now_.o + begin * call_.ldo();
+  tile.ldo = call_.ldo();
   tile.d = call_.d;
   tile.rows = end - begin;
   call_.context.kernels->gemm.tile_values(tile);

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "ops/block_layout.h"
-#include "ops/cpu/values_impl.h"
+#include "ops/cpu/quads.h"
 
 #if !defined(__AVX2__)
 #include "ops/cpu/exact_fma.h"

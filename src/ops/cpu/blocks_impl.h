@@ -14,6 +14,7 @@
 #include "ops/cpu/block_kernels.h"
 #include "ops/cpu/block_lanes.h"
 #include "ops/cpu/gemm_kernels.h"
+#include "ops/cpu/quads.h"
 #include "ops/cpu/register_rows.h"
 #include "ops/cpu/unroll.h"
 

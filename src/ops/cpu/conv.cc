@@ -8,6 +8,7 @@
 #include "ops/cpu/state_pages.h"
 #include "ops/cpu/step.h"
 #include "ops/finite.h"
+#include "ops/round_up.h"
 
 namespace prefix::ops {
 namespace {
@@ -42,7 +43,7 @@ class Convolution {
 
   void run() const {
     const auto loaded = static_cast<int64_t>(walk_.loaded.size());
-    const int64_t blocks = (channels_ + kTaskChannels - 1) / kTaskChannels;
+    const int64_t blocks = ceil_div(channels_, kTaskChannels);
     context_.threads->run(blocks + loaded, [&](int64_t i, int) {
       if (i < blocks) {
         turn_weights(i * kTaskChannels, std::min(channels_, (i + 1) * kTaskChannels));
@@ -51,7 +52,7 @@ class Convolution {
       }
     });
     const int64_t rows = step_.scan->segments.empty() ? 0 : step_.scan->segments.back().row_end;
-    const int64_t row_blocks = (rows + kTaskRows - 1) / kTaskRows;
+    const int64_t row_blocks = ceil_div(rows, kTaskRows);
     context_.threads->run(row_blocks * blocks, [&](int64_t i, int) {
       const int64_t row = i / blocks * kTaskRows, channel = i % blocks * kTaskChannels;
       compute(row, std::min(rows, row + kTaskRows), channel,

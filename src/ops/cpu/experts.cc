@@ -89,9 +89,7 @@ void CpuDevice::route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) {
 void CpuDevice::experts(const ExpertsArgs& args, const ExpertSlots& slots) {
   PREFIX_CHECK(slots.experts() == static_cast<int64_t>(args.experts.size()));
   const size_t row_bytes = static_cast<size_t>(args.hidden) * act_bytes();
-  const auto at = [&](ActivationBuffer x, int64_t row) {
-    return ActivationBuffer{x.data + static_cast<size_t>(row * x.ld) * act_bytes(), x.ld};
-  };
+  const auto at = [&](ActivationBuffer x, int64_t row) { return from_row(x, row, act_bytes()); };
   threads_->run(slots.count(), [&](int64_t slot, int) {
     std::memcpy(at(args.gathered, slot).data, at(args.x, slots.row[static_cast<size_t>(slot)]).data,
                 row_bytes);

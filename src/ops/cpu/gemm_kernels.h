@@ -17,10 +17,12 @@ namespace prefix::ops {
 
 // C[rows x 64] = (C or 0) + sum over chunks c of A_c[rows x kc] * B_c[kc x 64].
 //
-//   A_c: row-major at a + c * a_chunk, rows lda elements apart. bf16 or f32, see GemmKernels.
-//   B_c: two packed panels of 32 columns (op.h, PackedWeights and KvLayout): b0[c] holds columns 0..31,
-//        b1[c] columns 32..63. With b1 == nullptr only C columns 0..31 are computed.
-//   C:   f32, row-major, rows ldc apart; overwritten, or added to if `accumulate`.
+//   A_c: row-major at a + c * a_chunk, rows lda elements apart: bf16 or f32, or whole numbers in bytes
+//        or words, see GemmKernels.
+//   B_c: two packed panels of 32 columns (PackedWeights of weights.h, KvLayout): b0[c] holds columns
+//        0..31, b1[c] columns 32..63. With b1 == nullptr only C columns 0..31 are computed.
+//   C:   f32, or whole numbers of 32 bits in its place, row-major, rows ldc apart; overwritten, or added
+//        to if `accumulate`.
 //
 // kc is a multiple of 32; all kc columns of A are read, so padding must hold finite numbers (zero
 // where B's padding is zero). A and C need no alignment, but 64-byte aligned rows are faster; B is
@@ -43,8 +45,8 @@ struct TileArgs {
   int64_t rows = 0;  // any count; best in multiples of GemmKernels::row_step
   bool accumulate = false;
 
-  // What the next tile will want, prefetched on the way: `prefetch_step` bytes of both panels for each k
-  // and kPrefetchRows of this one. May be null; only speed depends on it.
+  // What the next tile will want, prefetched on the way: for each k and kPrefetchRows of this one
+  // `prefetch_step` bytes of each panel. May be null; only speed depends on it.
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
 

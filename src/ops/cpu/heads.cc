@@ -1,7 +1,4 @@
 // What heads read of logits.
-#include <algorithm>
-#include <vector>
-
 #include "ops/cpu/step.h"
 #include "ops/host_logits.h"
 
@@ -24,14 +21,12 @@ void CpuStep::gather_logits(const LogitBlock& block, float* out) {
 }
 
 void CpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
-  const int32_t k = heads_.candidates;
+  const auto k = static_cast<size_t>(heads_.candidates);
   context_.threads->run(static_cast<int64_t>(heads_.candidate_rows.size()), [&](int64_t i, int) {
     const int32_t row = heads_.candidate_rows[static_cast<size_t>(i)];
     if (!block.has(row)) return;
-    std::vector<Candidate> best;
-    ops::top_candidates({block.row(row), static_cast<size_t>(block.n)}, static_cast<size_t>(k),
-                        best);
-    std::copy(best.begin(), best.end(), out + i * k);
+    ops::top_candidates({block.row(row), static_cast<size_t>(block.n)},
+                        {out + static_cast<size_t>(i) * k, k});
   });
 }
 

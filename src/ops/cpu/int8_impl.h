@@ -6,6 +6,7 @@
 #include "ops/cpu/blocks_impl.h"
 #include "ops/cpu/gemm_impl.h"
 #include "ops/cpu/int8_lanes.h"
+#include "ops/cpu/quads.h"
 #include "ops/cpu/values_impl.h"
 #include "ops/cpu/winograd_impl.h"
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "ops/cpu/gemm_impl.h"
-#include "ops/cpu/values_impl.h"
+#include "ops/cpu/quads.h"
 
 namespace prefix::ops {
 namespace {

@@ -3,18 +3,10 @@
 #include "ops/rotation.h"
 
 namespace prefix::ops {
-namespace {
-
-int64_t row_stride(int64_t bytes) {
-  // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
-  return bytes % 512 == 0 ? bytes + 64 : bytes;
-}
-
-}  // namespace
 
 size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows, int64_t size) {
   const int64_t all = rows * w.terms;
-  return static_cast<size_t>(all * row_stride(w.k_padded * size)) +
+  return static_cast<size_t>(all * spread_row(w.k_padded * size)) +
          2 * whole_lines(static_cast<size_t>(all) * sizeof(float));
 }
 
@@ -26,7 +18,7 @@ QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, int64_t si
                                 std::byte* memory) {
   QuantisedRows out;
   out.data = memory;
-  out.ld = row_stride(w.k_padded * size) / size;
+  out.ld = spread_row(w.k_padded * size) / size;
   const int64_t all = rows * w.terms;
   std::byte* const behind = memory + all * out.ld * size;
   out.scales = reinterpret_cast<float*>(behind);
@@ -44,7 +36,7 @@ size_t block_row_bytes(int64_t k) { return static_cast<size_t>(BlockRows::bytes_
 BlockRows block_rows_in(const PackedWeights& w, std::byte* memory) {
   const auto bytes =
       static_cast<int64_t>(whole_lines(static_cast<size_t>(BlockRows::bytes_of(w.k))));
-  return {memory, row_stride(bytes), w.k};
+  return {memory, spread_row(bytes), w.k};
 }
 
 void quantise_block_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
@@ -78,22 +70,22 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
       context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
   const int64_t first = w.terms * row;
   const GemmKernels& gemm = context.kernels->gemm;
-  const int64_t row_of_x = out.ld * gemm.int8_operand_bytes();
-  auto* const first_out = reinterpret_cast<int8_t*>(out.data) + first * row_of_x;
+  const int64_t out_bytes = out.ld * gemm.int8_operand_bytes();
+  auto* const first_out = reinterpret_cast<int8_t*>(out.data) + first * out_bytes;
   // What is widened is behind the place where it goes.
   args.out = gemm.widen_quads == nullptr ? first_out : first_out + w.k_padded;
-  if (w.terms == 2) args.rest = args.out + row_of_x;
+  if (w.terms == 2) args.rest = args.out + out_bytes;
   args.k_padded = w.k_padded;
-  const size_t row_bytes = static_cast<size_t>(x.ld) * context.act_bytes();
-  args.next = static_cast<const std::byte*>(args.x) + row_bytes;
+  args.next =
+      static_cast<const std::byte*>(args.x) + static_cast<size_t>(x.ld) * context.act_bytes();
   const QuantisedRow made = context.kernels->rows.quantise(args);
   out.scales[first] = made.scale / static_cast<float>(args.block);
   out.corrections[first] = 128 * made.sum;
   if (context.observer != nullptr) context.observer->row(w, args.out, made.scale);
   if (gemm.widen_quads != nullptr) {
     for (int64_t term = 0; term < w.terms; ++term)
-      gemm.widen_quads(args.out + term * row_of_x, w.k_padded,
-                       reinterpret_cast<int16_t*>(first_out + term * row_of_x));
+      gemm.widen_quads(args.out + term * out_bytes, w.k_padded,
+                       reinterpret_cast<int16_t*>(first_out + term * out_bytes));
   }
   if (w.terms == 1) return;
   out.scales[first + 1] = out.scales[first] / kRestUnits;

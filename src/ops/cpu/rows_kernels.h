@@ -74,8 +74,9 @@ struct RowKernels {
   void (*multiply)(const float* x, int64_t n, float* y) = nullptr;
   // y += x * scale
   void (*add_scaled)(const float* x, float scale, int64_t n, float* y) = nullptr;
-  // out = max(x, 0)^2
+  // x = cap * tanh(x / cap)
   void (*soft_cap)(float* x, int64_t n, float cap) = nullptr;
+  // out = max(x, 0)^2
   void (*squared_relu_f32)(const float* x, int64_t n, float* out) = nullptr;
   void (*squared_relu_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;

@@ -50,14 +50,14 @@ class Units {
     while (size_ > kUnitColumns && count() < wanted) size_ = round_up(size_ / 2, kUnitColumns);
     size_ = std::min(size_, whole);
   }
-  int64_t count() const { return (heads_ + unit_heads_ - 1) / unit_heads_ * parts(); }
+  int64_t count() const { return ceil_div(heads_, unit_heads_) * parts(); }
   Unit operator[](int64_t i) const {
     const int64_t head = i / parts() * unit_heads_, first = i % parts() * size_;
     return {head, std::min(unit_heads_, heads_ - head), first, std::min(size_, whole_ - first)};
   }
 
  private:
-  int64_t parts() const { return (whole_ + size_ - 1) / size_; }
+  int64_t parts() const { return ceil_div(whole_, size_); }
 
   const int64_t heads_, whole_;
   int64_t unit_heads_, size_;
@@ -322,8 +322,7 @@ void compute_gates(ScanCall& call, int64_t floats, const Gate& gate) {
   auto* const gates = reinterpret_cast<float*>(call.context.partials->reserve(bytes));
   call.gates = gates;
   call.ld_gates = floats;
-  const int64_t tasks = (call.rows() + kGateRows - 1) / kGateRows;
-  call.context.threads->run(tasks, [&](int64_t i, int) {
+  call.context.threads->run(ceil_div(call.rows(), kGateRows), [&](int64_t i, int) {
     const int64_t end = std::min(call.rows(), (i + 1) * kGateRows);
     for (int64_t row = i * kGateRows; row < end; ++row) gate(row, gates + row * floats);
   });

@@ -15,6 +15,7 @@
 
 #include "ops/cpu/scan_kernels.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
 #include "ops/cpu/vecmath.h"
 
 namespace prefix::ops {
@@ -52,40 +53,42 @@ inline void mamba2_lines(const Mamba2Kernel& args, float* at, int64_t line,
   constexpr int64_t kLanes = Simd::kLanes;
   // Loops over s are unrolled by name: g++ 12 would keep it in memory around the loop of tokens.
   Simd::F s[L][V];
-#pragma GCC unroll 8
-  for (int i = 0; i < L; ++i)
-#pragma GCC unroll 2
+  PREFIX_UNROLL
+  for (int i = 0; i < L; ++i) {
+    PREFIX_UNROLL
     for (int j = 0; j < V; ++j) s[i][j] = Simd::load(at + i * args.lds + j * kLanes);
+  }
   const float* decays = args.decay;
   const float* b = args.b + line;
   const float* c = args.c + line;
   for (int64_t t = 0; t < args.tokens; ++t) {
     const Simd::F decay = Simd::set1(*decays);
     Simd::F u[V], y[V];
-#pragma GCC unroll 2
+    PREFIX_UNROLL
     for (int j = 0; j < V; ++j) {
       u[j] = Simd::load(columns.u[t] + j * kLanes);
       y[j] = Simd::load(columns.y[t] + j * kLanes);
     }
-#pragma GCC unroll 8
+    PREFIX_UNROLL
     for (int i = 0; i < L; ++i) {
       const Simd::F bi = Simd::set1(b[i]), ci = Simd::set1(c[i]);
-#pragma GCC unroll 2
+      PREFIX_UNROLL
       for (int j = 0; j < V; ++j) {
         s[i][j] = Simd::fma(u[j], bi, Simd::mul(decay, s[i][j]));
         y[j] = Simd::fma(s[i][j], ci, y[j]);
       }
     }
-#pragma GCC unroll 2
+    PREFIX_UNROLL
     for (int j = 0; j < V; ++j) Simd::store(columns.y[t] + j * kLanes, y[j]);
     decays += args.ld_gates;
     b += args.ld_bc;
     c += args.ld_bc;
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < L; ++i)
-#pragma GCC unroll 2
+  PREFIX_UNROLL
+  for (int i = 0; i < L; ++i) {
+    PREFIX_UNROLL
     for (int j = 0; j < V; ++j) Simd::store(at + i * args.lds + j * kLanes, s[i][j]);
+  }
 }
 
 // V vectors of columns from `column` on; of the last of them there may be fewer than kLanes.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "ops/cpu/memory.h"
 
@@ -9,6 +10,9 @@ namespace prefix::ops {
 
 // Bytes in whole cache lines.
 constexpr size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+// From one row of so many bytes to the next: rows at a large power of two apart would share few sets of L1, and a line
+// more spreads them.
+constexpr int64_t spread_row(int64_t bytes) { return bytes % 512 == 0 ? bytes + 64 : bytes; }
 
 class Scratch {
  public:

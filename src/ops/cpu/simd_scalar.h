@@ -17,6 +17,7 @@ namespace {
 struct LevelSimd {
   typedef float F __attribute__((vector_size(16)));
   typedef int32_t I __attribute__((vector_size(16)));
+  typedef uint32_t U __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
 
   static F set1(float x) { return F{x, x, x, x}; }
@@ -98,11 +99,11 @@ struct LevelSimd {
     }
   }
   static F from_i32(I whole) { return __builtin_convertvector(whole, F); }
-  // Whole numbers of 32 bits less `from_each`, as f32.
+  // Whole numbers of 32 bits less `from_each`, which may wrap, as f32.
   static F load_i32(const void* p, int32_t from_each) {
-    I whole;
+    U whole;
     __builtin_memcpy(&whole, p, sizeof whole);
-    return __builtin_convertvector(whole - from_each, F);
+    return from_i32(reinterpret_cast<I>(whole - static_cast<uint32_t>(from_each)));
   }
   // The even (odd) members of kLanes pairs of bf16, as packed panels hold them.
   static F pair_even(const uint16_t* p) {

@@ -1,5 +1,5 @@
-// A step of the CPU device. Its operations are in rows.cc, pages.cc, attention.cc, conv.cc, scan.cc
-// and heads.cc.
+// A step of the CPU device. Its operations are in rows.cc, qkv.cc, pages.cc, attention.cc, conv.cc,
+// scan.cc and heads.cc.
 #pragma once
 
 #include <vector>

@@ -9,55 +9,13 @@
 #include <cstdint>
 
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/quads.h"
 #include "ops/cpu/register_rows.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/unroll.h"
 
 namespace prefix::ops {
 namespace {
-
-inline int32_t quad_of(const void* p) {
-  int32_t quad;
-  __builtin_memcpy(&quad, p, sizeof quad);
-  return quad;
-}
-
-#if defined(__AVX2__)
-
-// Bytes as 16 bits, the numbers of each quad in the order 0, 2, 1, 3: a broadcast takes a load alone then. `count` is a
-// multiple of 32.
-template <bool kSigned>
-inline void widen_quads(const void* from, int64_t count, int16_t* to) {
-  for (int64_t k = 0; k < count; k += 32) {
-    const __m256i quads =
-        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(static_cast<const int8_t*>(from) + k));
-    const __m256i even = kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8)
-                                 : _mm256_and_si256(quads, _mm256_set1_epi16(0xff));
-    const __m256i odd = kSigned ? _mm256_srai_epi16(quads, 8) : _mm256_srli_epi16(quads, 8);
-    const __m256i first = _mm256_unpacklo_epi32(even, odd);   // quads 0, 1, 4, 5
-    const __m256i second = _mm256_unpackhi_epi32(even, odd);  // quads 2, 3, 6, 7
-    auto* const out = reinterpret_cast<__m256i*>(to + k);
-    _mm256_storeu_si256(out, _mm256_permute2x128_si256(first, second, 0x20));
-    _mm256_storeu_si256(out + 1, _mm256_permute2x128_si256(first, second, 0x31));
-  }
-}
-
-inline __m256i load_whole(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-
-// A sum as it is, in a register: g++ 12 would first add the products of all phases to each other, and keeps sums of
-// vpdpbusd that a loop carries in memory.
-template <class Vec>
-inline Vec in_order(Vec sum) {
-#if defined(__AVX512F__)
-  asm("" : "+v"(sum));
-#else
-  asm("" : "+x"(sum));
-#endif
-  return sum;
-}
-#endif
 
 #if defined(__AVX512BW__)
 
@@ -133,18 +91,6 @@ struct ValuesByVnni : ValueLanes {
 
 #else
 
-// Two 16-bit numbers a lane. The product of a signed and an unsigned byte fits 16 bits (-128 x 255), and processors
-// without vectors of 32-bit products have those of 16.
-typedef int16_t Pairs __attribute__((vector_size(16)));
-inline Pairs pair(int32_t x, int32_t y) {
-  const int32_t both = (x & 0xffff) | y << 16;
-  return reinterpret_cast<Pairs>(LevelSimd::I{both, both, both, both});
-}
-inline LevelSimd::I add_products(LevelSimd::I c, Pairs a, Pairs b) {
-  const auto products = reinterpret_cast<LevelSimd::I>(a * b);
-  return c + ((products << 16) >> 16) + (products >> 16);
-}
-
 struct ValuesByPairs {
   using A = uint8_t;
   using B = int8_t;
@@ -180,7 +126,7 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
   constexpr int kPanelVecs = 32 / M::kLanes;
   static_assert(S::kLanes == M::kLanes && (NV < kPanelVecs || NV % kPanelVecs == 0));
   using B = typename M::B;
-  const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
+  const int64_t at = value_column(column);
   float* const o = t.o + row * t.ldo + column;
   const typename M::A* p = weights.p;
   const int64_t ldp = weights.stride;
@@ -198,8 +144,7 @@ inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weight
       for (int phase = 0; phase < M::kPhases; ++phase) {
         decltype(M::load_b(v, 0)) b[NV];
         PREFIX_UNROLL
-        for (int j = 0; j < NV; ++j)
-          b[j] = M::load_b(v + j / kPanelVecs * (32 * 32) + j % kPanelVecs * M::kLanes * 4, phase);
+        for (int j = 0; j < NV; ++j) b[j] = M::load_b(v + value_column(j * M::kLanes), phase);
         PREFIX_UNROLL
         for (int i = 0; i < MR; ++i) {
           const auto a = M::broadcast_a(p + i * ldp, phase);

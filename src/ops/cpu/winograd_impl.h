@@ -12,7 +12,15 @@
 
 #include <cstdint>
 
+#include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/gemm_kernels.h"
 #include "ops/cpu/int8_lanes.h"
+#include "ops/cpu/quads.h"
+#include "ops/cpu/register_rows.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
+#include "ops/cpu/values_impl.h"
 
 namespace prefix::ops {
 namespace {
@@ -23,12 +31,12 @@ namespace {
 struct WinogradQuads {
   __m256i even, odd;
 };
-inline void change(WinogradQuads& quads) {
-  change(quads.even);
-  change(quads.odd);
+inline void hide_from_compiler(WinogradQuads& quads) {
+  hide_from_compiler(quads.even);
+  hide_from_compiler(quads.odd);
 }
 
-// For register_peak: what a block does all the time.
+// What a block does all the time, and register_peak, which measures it.
 struct Int8ByWinograd : Int8Lanes {
   using A = int16_t;
   using B = int16_t;
@@ -47,7 +55,7 @@ struct Int8ByWinograd : Int8Lanes {
 };
 
 // From so many rows on B is taken apart once for all of them, not in each register block.
-inline constexpr int64_t kLeastWideRows = 32;
+inline constexpr int64_t kLeastWinogradRows = 32;
 
 // Columns of a block, with four rows: what the registers hold. k that are taken apart together, of such columns: they
 // stay in L1 while all rows meet them.
@@ -68,7 +76,7 @@ class WinogradColumns {
   void add(const typename M::B* from, int64_t k) {
     __m256i sum[kWinogradVecs];
     PREFIX_UNROLL
-    for (int j = 0; j < kWinogradVecs; ++j) sum[j] = of_columns(j);
+    for (int j = 0; j < kWinogradVecs; ++j) sum[j] = column_terms(j);
     int16_t* to = quads_ + k_ * kWinogradColumns;
     k_ += k;
     for (int64_t i = 0; i < k; i += 4, from += 4 * kPanelColumns) {
@@ -85,7 +93,7 @@ class WinogradColumns {
     for (int j = 0; j < kWinogradVecs; ++j)
       _mm256_store_si256(reinterpret_cast<__m256i*>(sums_ + 8 * j), sum[j]);
   }
-  __m256i of_columns(int vec) const { return load_whole(sums_ + 8 * vec); }
+  __m256i column_terms(int vec) const { return load_whole(sums_ + 8 * vec); }
 
   // Adds the products with MR rows of words to their sums, what is of rows and columns with them.
   template <int MR>
@@ -127,7 +135,7 @@ inline void multiply_winograd_block(const TileArgs& t, const WinogradColumns& co
     for (int j = 0; j < kWinogradVecs; ++j) {
       const __m256i before =
           t.accumulate ? Int8Lanes::load_c(c + i * t.ldc + 8 * j) : Int8Lanes::zero();
-      sum[i][j] = _mm256_sub_epi32(before, columns.of_columns(j));
+      sum[i][j] = _mm256_sub_epi32(before, columns.column_terms(j));
     }
   }
   columns.multiply(static_cast<const int16_t*>(t.a) + row * t.lda, t.lda, sum);
@@ -162,9 +170,9 @@ inline constexpr int kWinogradRows = 4;
 
 // Asks for what the next tile wants (TileArgs::prefetch_step), a few lines with each block of this one: more at a time
 // would wait for each other.
-class NextTile {
+class WinogradPrefetch {
  public:
-  NextTile(const TileArgs& t, int64_t blocks) {
+  WinogradPrefetch(const TileArgs& t, int64_t blocks) {
     const int64_t turns = (t.rows + kPrefetchRows - 1) / kPrefetchRows;
     const int64_t lines = (turns * t.kc * t.prefetch_step + 63) / 64;
     lines_ = (lines + blocks - 1) / blocks;
@@ -185,26 +193,26 @@ class NextTile {
   int64_t lines_;
 };
 
-// Takes away from `columns` columns of C what is of their rows.
-inline void take_away_rows(const TileArgs& t, int64_t columns) {
+// From `columns` columns of C what is of their rows.
+inline void subtract_row_terms(const TileArgs& t, int64_t columns) {
   for (int64_t row = 0; row < t.rows; ++row) {
-    __m256i of_row = _mm256_setzero_si256();
+    __m256i row_term = _mm256_setzero_si256();
     const auto* const a = static_cast<const int16_t*>(t.a) + row * t.lda;
     for (int64_t chunk = 0; chunk < t.chunks; ++chunk)
-      of_row = _mm256_add_epi32(of_row, winograd_row(a + chunk * t.a_chunk, t.kc));
-    of_row = sum_in_all_lanes(of_row);
+      row_term = _mm256_add_epi32(row_term, winograd_row(a + chunk * t.a_chunk, t.kc));
+    row_term = sum_in_all_lanes(row_term);
     float* const c = t.c + row * t.ldc;
     for (int64_t j = 0; j < columns; j += 8)
-      Int8Lanes::store_c(c + j, _mm256_sub_epi32(Int8Lanes::load_c(c + j), of_row));
+      Int8Lanes::store_c(c + j, _mm256_sub_epi32(Int8Lanes::load_c(c + j), row_term));
   }
 }
 
 inline void multiply_winograd_tile(const TileArgs& t) {
-  if (t.rows < kLeastWideRows) return multiply_tile<Int8ByPairs>(t);
+  if (t.rows < kLeastWinogradRows) return multiply_tile<Int8ByPairs>(t);
   WinogradColumns columns;
   const int64_t end_column = t.b1 == nullptr ? kPanelColumns : 2 * kPanelColumns;
   const int64_t parts = t.chunks * ((t.kc + kWinogradK - 1) / kWinogradK);
-  NextTile next(
+  WinogradPrefetch next(
       t, parts * (end_column / kWinogradColumns) * ((t.rows + kWinogradRows - 1) / kWinogradRows));
   TileArgs part = t;
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
@@ -225,22 +233,22 @@ inline void multiply_winograd_tile(const TileArgs& t) {
       part.accumulate = true;
     }
   }
-  take_away_rows(t, end_column);
+  subtract_row_terms(t, end_column);
 }
 
 // MR rows from `row` on, which are `weights` in 16 bits, over these columns of values.
 template <int MR>
 inline void multiply_winograd_values(const ValueTileArgs& t, const int16_t* weights, int64_t ldw,
-                                     const int32_t* of_rows, const WinogradColumns& columns,
+                                     const int32_t* row_terms, const WinogradColumns& columns,
                                      int64_t row, int64_t column) {
   using S = LevelSimd;
   __m256i sum[MR][kWinogradVecs];
   PREFIX_UNROLL
   for (int i = 0; i < MR; ++i) {
-    const __m256i of_row = _mm256_set1_epi32(-of_rows[i]);
+    const __m256i row_term = _mm256_set1_epi32(-row_terms[i]);
     PREFIX_UNROLL
     for (int j = 0; j < kWinogradVecs; ++j)
-      sum[i][j] = _mm256_sub_epi32(of_row, columns.of_columns(j));
+      sum[i][j] = _mm256_sub_epi32(row_term, columns.column_terms(j));
   }
   columns.multiply(weights, ldw, sum);
   PREFIX_UNROLL
@@ -255,27 +263,26 @@ inline void multiply_winograd_values(const ValueTileArgs& t, const int16_t* weig
 }
 
 inline void multiply_winograd_value_tile(const ValueTileArgs& t) {
-  if (t.rows < kLeastWideRows) return multiply_value_tile<ValuesByPairs>(t);
+  if (t.rows < kLeastWinogradRows) return multiply_value_tile<ValuesByPairs>(t);
   constexpr int64_t kRows = 96, kKeys = kSpanPages * 32;
   static_assert(kKeys <= kWinogradK);
   alignas(64) int16_t weights[kRows][kKeys];  // 24 KB
-  int32_t of_rows[kRows];
+  int32_t row_terms[kRows];
   WinogradColumns columns;
   for (int64_t begin = 0; begin < t.rows; begin += kRows) {
     const int64_t rows = t.rows - begin < kRows ? t.rows - begin : kRows;
     for (int64_t row = 0; row < rows; ++row) {
       widen_quads<false>(t.p + (begin + row) * t.ldp, t.pages * 32, weights[row]);
-      of_rows[row] =
+      row_terms[row] =
           _mm256_cvtsi256_si32(sum_in_all_lanes(winograd_row(weights[row], t.pages * 32)));
     }
     for (int64_t column = 0; column < t.d; column += kWinogradColumns) {
       columns.clear();
       for (int64_t page = 0; page < t.pages; ++page)
-        columns.add<ValuesByPairs>(reinterpret_cast<const int8_t*>(t.blocks[page]) +
-                                       column / 32 * (32 * 32) + column % 32 * 4,
-                                   32);
+        columns.add<ValuesByPairs>(
+            reinterpret_cast<const int8_t*>(t.blocks[page]) + value_column(column), 32);
       each_row_block<0, kWinogradRows>(rows, [&]<int MR>(int64_t row) {
-        multiply_winograd_values<MR>(t, weights[row], kKeys, of_rows + row, columns, begin + row,
+        multiply_winograd_values<MR>(t, weights[row], kKeys, row_terms + row, columns, begin + row,
                                      column);
       });
     }

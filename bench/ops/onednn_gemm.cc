@@ -1,4 +1,4 @@
-#include "ops/onednn/onednn_gemm.h"
+#include "ops/onednn_gemm.h"
 
 #include <cstring>
 #include <oneapi/dnnl/dnnl.hpp>
