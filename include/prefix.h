@@ -60,7 +60,8 @@
  *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
  *     negative for no limit; measured times are microseconds.
  *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
- *     sharing on or off, cold or from the cache, with any number of threads.
+ *     sharing on or off, cold or from the cache, with any number of threads; on a GPU with
+ *     invariant=true only.
  */
 #ifndef PREFIX_H
 #define PREFIX_H
@@ -496,7 +497,8 @@ typedef struct prefix_engine_stats {
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
-/* [any thread] Bytes that an engine would take, from the headers of the files alone.
+/* [any thread] Bytes that an engine would take, from the headers of the files alone. What the engine
+ * would have among its warnings, as far as headers tell it, is in the log (WARNING).
  * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
  * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
@@ -536,12 +538,13 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
  * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once. Afterwards what would compute, or use the cache or its
- * namespaces, answers MISUSE; statistics, information and the number of namespaces can still be
- * read. Idempotent: a second call may end the wait of the first. A task (prefix_text.h) whose
- * requests are not all handed over ends with those that are: wait for it before. A load is ended as
- * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. One of
- * an adapter is not waited for: the model stays in memory until its reader returns. */
+ * rest and frees model and cache at once; pages that are on their way to a disk or a store are waited
+ * for before, 5 seconds at most, as by the last release. Afterwards what would compute, or use the
+ * cache or its namespaces, answers MISUSE; statistics, information and the number of namespaces can
+ * still be read. Idempotent: a second call may end the wait of the first. A task (prefix_text.h)
+ * whose requests are not all handed over ends with those that are: wait for it before. A load is
+ * ended as by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it
+ * has. One of an adapter is not waited for: the model stays in memory until its reader returns. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -777,8 +780,8 @@ PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, pr
  * brings one tag. */
 PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
                                            prefix_error* err);
-/* Idempotent; takes effect at the next step, and between two layers when everything that runs is
- * cancelled. */
+/* Idempotent; takes effect at the next step, and between two layers, or blocks of what is read, when
+ * everything that runs is cancelled. */
 PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
 PREFIX_API prefix_status prefix_job_cancel_request(prefix_job* job, size_t index,
                                                    prefix_error* err);

@@ -54,23 +54,30 @@ std::shared_ptr<const Fetch> LowerTiers::lookup(NodeId root, std::span<const int
                                                 const AttachOptions& use) {
   *own = true;
   if (match.computed < match.matched) return nullptr;  // being computed just now
-  if (state_pages_ > 0) {
-    const std::shared_ptr<Fetch> of_state = find_state(root, tokens, match, limit);
-    if (of_state) of_state->use = use;
-    return begin(of_state, own);
+  try {
+    const std::shared_ptr<Fetch> f =
+        state_pages_ > 0 ? find_state(root, tokens, match, limit) : find_pages(root, tokens, match);
+    if (f) f->use = use;
+    return begin(f, own);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
   }
+}
+
+// Null: there is no full page behind the match.
+std::shared_ptr<Fetch> LowerTiers::find_pages(NodeId root, std::span<const int32_t> tokens,
+                                              const Match& match) const {
   const int32_t first = match.matched / kPageTokens;
   const auto last = static_cast<int32_t>(tokens.size()) / kPageTokens;
   if (first >= last) return nullptr;
   const auto f = std::make_shared<Fetch>();
   f->root = root;
-  f->use = use;
   const auto whole = tokens.first(static_cast<size_t>(last) * kPageTokens);
   f->tokens.assign(whole.begin(), whole.end());
   f->first_block = first;
   f->keys = keys_.keys_behind(match.node, first, tokens, last);
   f->next = f->keys.front();
-  return begin(f, own);
+  return f;
 }
 
 std::shared_ptr<const Fetch> LowerTiers::begin(const std::shared_ptr<Fetch>& f, bool* own) {
@@ -81,8 +88,16 @@ std::shared_ptr<const Fetch> LowerTiers::begin(const std::shared_ptr<Fetch>& f, 
   }
   f->deadline = limits_.now() + timeout_;
   if (!(f->stage == Fetch::kPages ? next_tier(*f) : ask_for_states(*f))) return nullptr;
-  by_next_[f->next] = fetches_.insert(fetches_.end(), f);
+  list(fetches_.insert(fetches_.end(), f));
   return f;
+}
+
+// Without memory for it others fetch the same pages once more.
+void LowerTiers::list(Place fetch) noexcept {
+  try {
+    by_next_.try_emplace((*fetch)->next, fetch);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 // A call of `times` such costs may take less time than to compute the pages, as far as is known.
@@ -237,13 +252,23 @@ bool LowerTiers::advance(Fetch& f) {
   return !next_tier(f);
 }
 
+// As advance(). What has not come where memory ends will not.
+bool LowerTiers::ends(Fetch& f) noexcept {
+  try {
+    return advance(f);
+  } catch (const std::bad_alloc&) {
+    f.ticket->cancel();
+    return true;
+  }
+}
+
 void LowerTiers::poll() {
   for (Place at = fetches_.begin(); at != fetches_.end();) {
     Fetch& f = **at;
     const bool wanted = at->use_count() > 1;  // by a request, not only by the list here
     if (!wanted) f.ticket->cancel();
     const size_t before = f.at;
-    f.done = !wanted || advance(f);
+    f.done = !wanted || ends(f);
     if (f.done && wanted && f.length > 0 && f.at == f.keys.size()) install_state(f);
     if (f.done) use_fetched(f);
     // Others that want the pages which came need not wait any more; a state comes last.
@@ -255,7 +280,10 @@ void LowerTiers::poll() {
     if (f.done) {
       at = fetches_.erase(at);
     } else {
-      if (moved) by_next_.try_emplace(f.next = f.keys[f.at], at);
+      if (moved) {
+        f.next = f.keys[f.at];
+        list(at);
+      }
       ++at;
     }
   }

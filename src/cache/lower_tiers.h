@@ -14,8 +14,8 @@
 //                  ... S' found ──> [get] it ──> pages up to S' as above ──> into the tree
 //
 // A request with a lookup waits outside the queue for pages, the others go on; requests that miss
-// the same page wait for the one that fetches it. Whatever goes wrong below is a miss, and after
-// `timeout` the request computes what has not come. A tier that fetches more slowly than this
+// the same page wait for the one that fetches it. Whatever goes wrong below is a miss, as is a lack of
+// memory here, and after `timeout` the request computes what has not come. A tier that fetches more slowly than this
 // machine computes is left alone, and tried again once in a while. Not thread-safe: the engine
 // calls under its lock, between steps.
 #pragma once
@@ -150,6 +150,8 @@ class LowerTiers {
   bool worth_it(Cost& cost, size_t times, size_t pages) const;
   void learn_cost(const Fetch& f);
   bool advance(Fetch& f);
+  bool ends(Fetch& f) noexcept;
+  void list(Place fetch) noexcept;
   bool next_tier(Fetch& f);
   void look_up(Fetch& f);
   bool read(Fetch& f);
@@ -157,6 +159,8 @@ class LowerTiers {
   size_t usable(const Fetch& f) const;
   bool install(Fetch& f, size_t count);
   std::shared_ptr<const Fetch> begin(const std::shared_ptr<Fetch>& f, bool* own);
+  std::shared_ptr<Fetch> find_pages(NodeId root, std::span<const int32_t> tokens,
+                                    const Match& match) const;
 
   // Of states.
   using AddCopy = std::function<void(const PageKey& key, int32_t page, bool mark)>;

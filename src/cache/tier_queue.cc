@@ -89,15 +89,16 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
 }
 
 size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
-  // A use holds no page: it has room of its own, however many pages wait to be written.
+  // A use holds no page: it has room of its own, however many pages wait to be written. It is taken
+  // whole, or the pages behind a cut would go before those of paths that nobody uses.
   const bool use = call->kind == TierCall::Kind::kUse;
   size_t& waiting = use ? queue.used : queue.pages;
-  size_t pages = 0;
+  size_t pages = use && waiting < options_.pages ? call->keys.size() : 0;
   uint64_t bytes = 0;
-  for (; pages < call->keys.size() && waiting + pages < options_.pages; ++pages) {
+  for (; !use && pages < call->keys.size() && waiting + pages < options_.pages; ++pages) {
     const uint64_t more = page_bytes(*call, pages);
     const bool first = waiting + pages == 0;
-    if (!use && !first && queue.bytes + bytes + more > options_.bytes) break;
+    if (!first && queue.bytes + bytes + more > options_.bytes) break;
     bytes += more;
   }
   if (pages == 0) return 0;

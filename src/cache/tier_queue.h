@@ -5,7 +5,8 @@
 //             └ puts, uses:    [call: pages 5..9]                      <- when no get waits
 //
 // A request waits for a get, so gets go first. Both queues are bounded in pages and in bytes: what
-// does not fit is a miss at once. A thread takes up to `run` pages of the first call.
+// does not fit is a miss at once; but a use is taken whole or not at all. A thread takes up to `run`
+// pages of the first call.
 //
 // A use is a barrier between puts, or one that is made late would let go of what was used after it:
 // it waits for those before it, no other put is in work meanwhile, and one thread takes all of it.
@@ -28,7 +29,7 @@ namespace prefix {
 
 struct TierQueueOptions {
   int threads = 2;
-  size_t pages = 4096;            // waiting in each queue, at most; as many to be used besides
+  size_t pages = 4096;  // waiting in each queue, at most; a use comes in below as many used
   uint64_t bytes = 256ull << 20;  // of the pages of each queue; one page of any size fits
   size_t run = 1;                 // pages that a thread takes at once; more where a call is a trip
   std::function<void()> on_done;  // after a ticket is done, on a thread of the tier or the caller's

@@ -16,8 +16,8 @@
 #include "engine/pool.h"
 #include "engine/request_check.h"
 #include "engine/schedule/scheduler.h"
+#include "engine/warnings.h"
 #include "model/architecture.h"
-#include "model/dense_layers.h"
 #include "model/pack_writer.h"
 #include "model/weights.h"
 #include "ops/devices.h"
@@ -78,9 +78,9 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
                        model_->config().bidirectional},
       tiers_.get(), now_);
   watch_tree(progress);
-  warn_of_idle_options();
-  warn_of_custom_class(options);
-  warn_of_little_memory();
+  for (std::string& warning : warnings_of(options, model_->config(), info_.declared,
+                                          request_limits(), device_->host_memory()))
+    warnings_.push_back(std::move(warning));
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);
   const SignalsBlocked blocked;
@@ -157,33 +157,6 @@ RequestLimits Engine::request_limits() const {
   const auto page_bytes = kv_->layout().page_bytes();
   return {model_->max_positions(), pages_->capacity(), model_->state_layout().pages(page_bytes),
           static_cast<int64_t>(page_bytes)};
-}
-
-// What can be told before the first request comes.
-void Engine::warn_of_little_memory() {
-  RequestSpec smallest;
-  smallest.tokens = {0};
-  smallest.sampling.max_tokens = 1;
-  try {
-    check_request(smallest, model_->config(), request_limits(), namespaces_);
-  } catch (const Error& e) {  // a model may also have nothing to generate with
-    if (e.code() == Code::kCacheFull)
-      warnings_.push_back(cat("requests cannot generate: ", e.message()));
-  }
-}
-
-// Code that comes with a model is not run, and it is often there to take the causality of a known
-// model away. One of which that is known here, and a user who has said it, need no word.
-void Engine::warn_of_custom_class(const Options& options) {
-  const Declared& declared = info_.declared;
-  if (declared.custom_class.empty() || model_->config().bidirectional || has_projector(declared) ||
-      options.get("attention") != "auto")
-    return;
-  warnings_.push_back(cat(
-      "config.json names class ", quote(declared.custom_class),
-      " of code that comes with the model (auto_map), which is not run: the model runs as ",
-      quote(declared.model_type), ", where no token sees those behind it; if it is to embed or ",
-      "classify and its tokens see each other, option attention=bidirectional says so"));
 }
 
 std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,

@@ -173,9 +173,6 @@ class Engine {
   std::shared_ptr<PolicyGhosts> policy_ghosts() const;
   void watch_tree(const LoadProgress& progress);
   bool is_open(NodeId id) const;  // the namespace that it belongs to
-  void warn_of_little_memory();
-  void warn_of_idle_options();
-  void warn_of_custom_class(const Options& options);
   RequestLimits request_limits() const;
   void require_events() const;
 

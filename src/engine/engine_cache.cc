@@ -308,26 +308,6 @@ void Engine::check_options(const Options& options) {
   check_threads(options);
 }
 
-// Those that were set, and are of something that this engine has not.
-void Engine::warn_of_idle_options() {
-  const auto idle = [&](std::string_view option, std::string_view why) {
-    if (options_.is_set(option))
-      warnings_.push_back(cat("option ", option, " has no effect: ", why));
-  };
-  if (options_.get("cache_disk").empty())
-    idle("cache_disk_bytes", "there is no folder (cache_disk)");
-  if (!tiers_)
-    idle("cache_fetch_ms", "there are neither a folder nor a store (cache_disk, cache_store)");
-  if (options_.get_int("cache_events") == 0)
-    idle("cache_event_tokens", "no events are kept (cache_events)");
-  if (model_->state_layout().layers == 0)
-    for (const char* option : {"cache_states", "cache_path_states"})
-      idle(option, "the model has no recurrent layers");
-  if (device_->host_memory())
-    for (const char* option : {"cuda_attention", "cuda_graphs"})
-      idle(option, "the model runs on the CPU (device)");
-}
-
 bool Engine::is_open(NodeId id) const {
   return namespaces_.has(tree_->name_space(tree_->node(id)));
 }

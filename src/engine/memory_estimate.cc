@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "engine/pool.h"
+#include "engine/warnings.h"
 #include "model/architecture.h"
 #include "model/layer.h"
 #include "model/rope.h"
@@ -55,15 +57,14 @@ ops::DeviceOptions device_options_of(const Options& options) {
   if (types.kv == ops::KvType::kInt8 && options.get("device") != "cpu")
     fail(Code::kUnsupportedDevice, "kv=int8 runs on device \"cpu\" only; device is ",
          quote(options.get("device")));
-  return {options.get("device"),
-          types,
-          options.get("isa"),
-          nullptr,
-          options.get_bool("invariant"),
-          options.get_bool("cuda_graphs"),
-          attention,
-          attention,
-          thread_count(options)};
+  return {.name = options.get("device"),
+          .types = types,
+          .isa = options.get("isa"),
+          .invariant = options.get_bool("invariant"),
+          .cuda_graphs = options.get_bool("cuda_graphs"),
+          .small_steps = attention,
+          .wide_items = attention,
+          .lanes = thread_count(options)};
 }
 
 int64_t row_budget(const Options& options) {
@@ -125,7 +126,8 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
       packed_bytes(weight_shapes(files, architecture, types)) + rope_table_bytes(c, positions);
   const ops::KvLayout kv = kv_layout_of(c, kv_layers(resolve_layers(c, architecture)), types.kv);
   const auto page_bytes = static_cast<int64_t>(kv.page_bytes());
-  const int64_t state_bytes = state_layout_of(c).stored_bytes(kv.page_bytes());
+  const int32_t state_pages = state_layout_of(c).pages(kv.page_bytes());
+  const int64_t state_bytes = state_pages * page_bytes;
   e.kv_bytes_per_token = page_bytes / kPageTokens;
 
   const bool of_host = device->host_memory();
@@ -140,6 +142,11 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
   e.kv_budget_bytes = kv_budget(options, page_bytes, state_bytes, free, of_host);
   e.activation_bytes = steps + own;
   e.total_bytes = e.weight_bytes + e.kv_budget_bytes + e.activation_bytes;
+
+  const auto held = static_cast<int32_t>(std::min<int64_t>(pages, INT32_MAX));
+  for (const std::string& warning :
+       warnings_of(options, c, files.declared, {positions, held, state_pages, page_bytes}, of_host))
+    log_message(LogLevel::kWarning, warning);
   return e;
 }
 

@@ -25,7 +25,8 @@ int64_t row_budget(const Options& options);
 // state of the recurrent layers (0: there are none).
 int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t state_bytes,
                   int64_t free_bytes, bool of_host);
-// Refuses of a model's files what an engine would refuse, without reading a tensor.
+// Refuses of a model's files what an engine would refuse, and logs what it would warn of, without
+// reading a tensor.
 MemoryEstimate estimate_of(const ModelFiles& files, const Options& options);
 
 }  // namespace prefix

@@ -137,12 +137,13 @@ constexpr OptionInfo kTable[] = {
     {"stop_tokens", T::kIntList, S::kGenerate, "", 0, 2147483647, "",
      "Further token ids that end generation, as 1,2,3."},
     {"logprobs", T::kBool, S::kGenerate, "false", 0, 0, "",
-     "Keep the log-probability of each generated token."},
+     "Keep the log-probability of each generated token. Not of tasks."},
     {"pooling", T::kString, S::kEmbedding, "last", 0, 0, "last|mean|first|tokens",
      "Which final hidden states make the vector: of the last token, the mean of all, of the first; "
-     "tokens = a vector of each."},
+     "tokens = a vector of each, not of tasks."},
     {"positions", T::kIntList, S::kEmbedding, "", 0, 2147483647, "",
-     "With pooling = tokens only the vectors at these positions, ascending; empty = all."},
+     "With pooling = tokens only the vectors at these positions, ascending; empty = all. Not of "
+     "tasks."},
     {"dimensions", T::kInt, S::kEmbedding, "0", 0, 1 << 24, "",
      "Keep the first n values; 0 = all."},
     {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},

@@ -37,7 +37,7 @@ const Sampler& sampler_of(const Output& output) {
 
 }  // namespace
 
-void Heads::compute(ops::Step* step, std::vector<Output>& outputs) {
+bool Heads::compute(ops::Step* step, std::vector<Output>& outputs, const GivenUp& given_up) {
   std::vector<Output*> full, ids, embeddings;
   pooled_.clear();
   for (Output& o : outputs) {
@@ -56,10 +56,12 @@ void Heads::compute(ops::Step* step, std::vector<Output>& outputs) {
         full.push_back(&o);
     }
   }
-  if (!full.empty()) compute_full(*step, full);
+  if (!full.empty() && !compute_full(*step, full, given_up)) return false;
+  if (given_up()) return false;
   if (!ids.empty()) compute_ids(*step, ids);
   if (!embeddings.empty()) compute_embeddings(*step, embeddings);
   finish_pooled();
+  return true;
 }
 
 // --- scores and tokens ---------------------------------------------------------------------------
@@ -153,7 +155,7 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
 }
 
 // All at once, or group by group where they want more single logits than the device has room for.
-void Heads::compute_full(ops::Step& step, std::vector<Output*>& outputs) {
+bool Heads::compute_full(ops::Step& step, std::vector<Output*>& outputs, const GivenUp& given_up) {
   const size_t most = model_.targets_at_once();
   std::stable_sort(outputs.begin(), outputs.end(), by_row);
   for (auto next = outputs.begin(); next != outputs.end();) {
@@ -163,11 +165,12 @@ void Heads::compute_full(ops::Step& step, std::vector<Output*>& outputs) {
       group.push_back(*next++);
       if (next != outputs.end()) targets += targets_of(**next);
     } while (next != outputs.end() && targets <= most);
-    compute_group(step, group);
+    if (!compute_group(step, group, given_up)) return false;
   }
+  return true;
 }
 
-void Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs) {
+bool Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs, const GivenUp& given_up) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   const auto n = static_cast<int64_t>(rows.size());
   reads_.begin(step, rows.size());
@@ -183,6 +186,7 @@ void Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs) {
   model_.select(step, reads_.arrays(rows));
   size_t next = 0;  // of `whole`
   for (int64_t begin = 0; begin < n;) {
+    if (given_up()) return false;
     const int64_t end = std::min(n, begin + model_.logit_rows());
     const ops::LogitBlock block = model_.logits(begin, end);
     if (!reads.empty()) reads_.read(block);
@@ -191,7 +195,7 @@ void Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs) {
     if (next > first) sample_rows(block, {whole.data() + first, next - first});
     begin = end;
   }
-  if (reads.empty()) return;
+  if (reads.empty()) return true;
   reads_.fetch();
   model_.device().parallel(static_cast<int64_t>(reads.size()),
                            [&](int64_t i) { finish(reads[static_cast<size_t>(i)]); });
@@ -200,6 +204,7 @@ void Heads::compute_group(ops::Step& step, std::vector<Output*>& outputs) {
     const int64_t row = read.output->selected;
     sample_rows(model_.logits(row, row + 1), {&read.output, 1});
   }
+  return true;
 }
 
 // --- logits of chosen tokens ---------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -36,8 +37,10 @@ class Heads {
  public:
   explicit Heads(Model& model) : model_(model), reads_(model) {}
   // Computes every output of a step that model.forward() returned; without one (null) those whose
-  // rows are kept. Each row is normed and multiplied once, however many outputs read it.
-  void compute(ops::Step* step, std::vector<Output>& outputs);
+  // rows are kept. Each row is normed and multiplied once, however many outputs read it. False: it
+  // was given up, for which given_up() is asked between blocks of rows, and no output is of use.
+  using GivenUp = std::function<bool()>;
+  bool compute(ops::Step* step, std::vector<Output>& outputs, const GivenUp& given_up);
   // Values of one vector of an embedding.
   size_t embedding_width(const RequestSpec& spec) const;
 
@@ -51,8 +54,8 @@ class Heads {
     bool whole_row = false;            // what was read does not suffice
   };
 
-  void compute_full(ops::Step& step, std::vector<Output*>& outputs);
-  void compute_group(ops::Step& step, std::vector<Output*>& outputs);
+  bool compute_full(ops::Step& step, std::vector<Output*>& outputs, const GivenUp& given_up);
+  bool compute_group(ops::Step& step, std::vector<Output*>& outputs, const GivenUp& given_up);
   void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
   void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
   void finish_pooled();

@@ -22,6 +22,19 @@ namespace {
 
 using std::chrono::milliseconds;
 
+// {"a", "b"} is a list of two texts, or it does not compile: no text between two pointers.
+template <typename Text>
+constexpr bool kTextOfAPair = requires { Text{"a", "b"}; };
+template <typename Engine>
+constexpr bool kEngineTakesPairs = requires(Engine engine) { engine.find_namespace({"a", "b"}); } ||
+                                   requires(Engine engine) { engine.unload_adapter({"a", "b"}); };
+template <typename Options>
+constexpr bool kOptionsTakePairs = requires(Options options) {
+  options.compute_keep({"a", "b"});
+} || requires(Options options) { options.value({"a", "b"}); } || requires { Options({"a", "b"}); };
+static_assert(kTextOfAPair<std::string_view> && !kTextOfAPair<prefix::Text>);
+static_assert(!kEngineTakesPairs<prefix::Engine> && !kOptionsTakePairs<prefix::Options>);
+
 prefix::Engine small_engine() {
   const auto options = prefix::Options().set("cache_bytes", "16M").set("threads", 2);
   return prefix::Engine(model_path(), &options);
@@ -367,6 +380,7 @@ TEST(Cpp, TheCacheIsControlled) {
   EXPECT_EQ(engine.open_namespace({"salt", "1"}), both) << "no string_view between two pointers";
   EXPECT_EQ(engine.open_namespace("salt"), both + 1) << "another one";
   EXPECT_EQ(engine.open_namespace({"salt"}), both + 1) << "one part is the name";
+  EXPECT_EQ(engine.open_namespace({std::string("salt"), std::string_view("12", 1)}), both);
   EXPECT_EQ(engine.find_namespace("salt"), both + 1);
   EXPECT_FALSE(engine.find_namespace("nobody"));
   EXPECT_EQ(engine.namespace_count(), 3);

@@ -6,10 +6,13 @@ as soon as it is there.
 """
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -25,6 +28,18 @@ def run(program, *arguments, **options):
     options = {"stdout": subprocess.PIPE, **options}
     return subprocess.run([program, *map(str, arguments)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=600,
                           **options)
+
+
+def full_pipe():
+    """A pipe that takes nothing until somebody reads from it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    try:
+        while True:
+            os.write(writer, bytes(1 << 16))
+    except BlockingIOError:
+        os.set_blocking(writer, True)
+    return reader, writer
 
 
 def strict(text):
@@ -177,6 +192,24 @@ class Programs(unittest.TestCase):
                     self.assertEqual([word for word in arguments.split() if word.startswith("--") and word not in options], [])
                     documented.append(name)
         self.assertGreater(len(documented), 20)
+
+    def test_a_signal_that_ends_a_program_leaves_no_folder_behind(self):
+        for name in ("adapter_bench", "cache_bench"):
+            program = next(program for program in PROGRAMS if program.name == name)
+            arguments = self.example_of(program)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with self.subTest(name, signal=number), tempfile.TemporaryDirectory(dir=self.folder) as temporary:
+                    reader, writer = full_pipe()  # where the first line holds the program up
+                    running = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=writer,
+                                               env={**os.environ, "TMPDIR": temporary})
+                    os.close(writer)
+                    while running.poll() is None and not os.listdir(temporary):
+                        time.sleep(0.001)
+                    self.assertRegex("".join(os.listdir(temporary)), r"\Aprefix-bench-\w{6}\Z")
+                    running.send_signal(number)
+                    self.assertEqual(running.wait(), -number)
+                    self.assertEqual(os.listdir(temporary), [])
+                    os.close(reader)
 
     def test_examples_print_figures(self):
         def test(program):

@@ -287,6 +287,26 @@ TEST(TierQueue, AUseHasRoomBesideThePagesThatWait) {
   EXPECT_EQ(used, 2u);
 }
 
+// However long its path is.
+TEST(TierQueue, AUseIsTakenWholeOrNotAtAll) {
+  Gate gate;
+  std::vector<size_t> used;
+  TierQueue queue(options(1, 2), [&](TierCall& call, size_t first, size_t count) {
+    gate.pass();
+    EXPECT_EQ(first, 0u);
+    if (call.kind == Kind::kUse) used.push_back(count);
+  });
+  const TicketPtr blocker = queue.start(Kind::kPut, keys(1), {}, blobs(1));
+  gate.wait_for_arrivals(1);
+  const TicketPtr one = queue.start(Kind::kUse, keys(1), {}, {});
+  const TicketPtr all = queue.start(Kind::kUse, keys(7), {}, {});
+  EXPECT_TRUE(queue.start(Kind::kUse, keys(1), {}, {})->done()) << "eight wait already";
+  gate.open();
+  finish(one);
+  finish(all);
+  EXPECT_EQ(used, (std::vector<size_t>{1, 7}));
+}
+
 TEST(TierQueue, CancelSkipsWhatHasNotBegun) {
   Gate gate;
   std::atomic<int> worked{0};

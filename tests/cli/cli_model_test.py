@@ -55,6 +55,20 @@ class Info(unittest.TestCase):
             said = prefix(*command, "--model", path).stderr
             self.assertEqual(said.count(f"prefix {command[0]}: warning: {says}"), 1, said)
 
+    def test_what_an_engine_warns_of_is_told_before_there_is_one(self):
+        path = SHARED["folder"] / "own code"
+        shutil.copytree(SHARED["model"], path)
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "modeling.OwnModel"}}))
+        says = 'config.json names class "OwnModel"'
+        self.assertEqual(prefix("info", path).stdout.count(f"\nwarning: {says}"), 1)
+        self.assertEqual(prefix("run", "--in", "/dev/null", "--model", path).stderr.count(f"prefix run: warning: {says}"), 1)
+        for option, words in (("attention=bidirectional", []), ("cache_states=placed", [says, "option cache_states has no effect"])):
+            told = json.loads(prefix("info", path, "--option", option, "--json").stdout)["model"]["warnings"]
+            self.assertEqual(len(told), len(words), told)
+            for word in words:
+                self.assertEqual(sum(word in sentence for sentence in told), 1, told)
+
     def test_model_with_recurrent_layers(self):
         path = ROOT / "build" / "golden-models" / "granite-h-base"
         model = json.loads(prefix("info", path, "--json").stdout)["model"]

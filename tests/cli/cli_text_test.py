@@ -149,6 +149,16 @@ class WithText(unittest.TestCase):
             self.assertTrue(whole["text"].startswith(cut["text"]))
             self.assertNotIn(stop, cut["text"])
 
+    def test_an_end_token_behind_those_of_the_model_ends_nothing(self):
+        self.model = SHARED["folder"] / "more ends"
+        self.write_model(self.model, 131)
+        path = self.model / "tokenizer.json"
+        tokenizer = json.loads(path.read_text())
+        tokenizer["added_tokens"].append({**tokenizer["added_tokens"][1], "id": 131, "content": "<|im_end|>"})
+        path.write_text(json.dumps(tokenizer))
+        result, = self.run_text([{"text": "w5 w6", "max_tokens": 2}])
+        self.assertEqual(result["status"], "ok", result)
+
     def test_a_token_without_text_fails_alone(self):
         self.model = SHARED["folder"] / "few words"
         self.write_model(self.model, 100)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -252,6 +253,49 @@ TEST(BlockWeightsOptions, ADamagedScaleStaysWithItsToken) {
       }
     }
   }
+}
+
+// What it makes of a number on the way, or of one at the end, is never taken for a result.
+TEST(BlockWeightsOptions, ADamagedScaleOfAnyMatrixIsAFailureOfWhatMeetsIt) {
+  const std::string path = golden_models() + "/llama-gguf-q4_k.gguf";
+  const ModelFiles files = open_model(path);
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<RequestSpec> batch(4);
+  for (RequestSpec& spec : batch) spec.tokens = {5, 9, 12, 3, 8};
+  batch[0].task = Task::kLogprobs;
+  batch[1].task = batch[2].task = Task::kEmbed;
+  batch[1].normalize = batch[2].normalize = false;
+  batch[2].pooling = Pooling::kMean;
+  batch[3].sampling.max_tokens = 3;
+  batch[3].sampling.logprobs = batch[3].sampling.ignore_eos = true;
+  int failed = 0, fine = 0;
+  for (const Tensor& tensor : files.tensors->tensors()) {
+    if (tensor.type != TensorType::kQ4_K) continue;
+    const auto row = static_cast<size_t>(ops::blocks_bytes(tensor.type, tensor.row_values()));
+    for (const uint16_t half : {0x7e00, 0x7c00, 0x7bff}) {  // NaN, infinity, the largest there is
+      std::string damaged = bytes;
+      std::memcpy(damaged.data() + tensor.offset + 3 * row, &half, sizeof half);
+      const testing_support::TempFolder folder;
+      folder.write("model.gguf", damaged);
+      const auto engine =
+          Engine::create(folder / "model.gguf", make_options({{"weights", "packed"}}), nullptr);
+      const auto job = run_all(*engine, batch);
+      for (size_t i = 0; i < batch.size(); ++i) {
+        const RequestResult& result = job->result(i);
+        (result.status == Code::kOk ? fine : failed) += 1;
+        if (result.status != Code::kOk) {
+          EXPECT_EQ(result.status, Code::kNotFinite) << result.message;
+          continue;
+        }
+        for (const std::vector<float>* values : {&result.values, &result.token_logprobs})
+          EXPECT_TRUE(std::ranges::all_of(*values, [](float v) { return std::isfinite(v); }))
+              << tensor.name << ", " << half << ", request " << i;
+      }
+    }
+  }
+  EXPECT_GT(failed, fine);
+  EXPECT_GT(fine, 0);
 }
 
 }  // namespace

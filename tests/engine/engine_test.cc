@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <thread>
 
 #include "base/log.h"
@@ -177,7 +178,9 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
         shape.recurrent.layers = "rar";
       }
       const TinyCheckpoint checkpoint(shape);
-      const Options options = testing_support::make_options({{"dtype", dtype}, {"rows", "64"}});
+      // Longer ones could have states of attention that are merged, for which these take no memory.
+      const Options options = testing_support::make_options(
+          {{"dtype", dtype}, {"rows", "64"}, {"max_positions", "2048"}});
       const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
       const auto engine = Engine::create(checkpoint.path(), options, nullptr);
       run(*engine, {logits(counting(80)), generate(counting(5), 3)});
@@ -215,6 +218,17 @@ TEST(Engine, InfoTellsTheValuesInForce) {
   EXPECT_EQ(options.at("cache_bytes"), std::to_string(engine->stats().kv_budget_bytes));
 }
 
+nlohmann::json logged_by_estimate(const OptionList& options) {
+  LogLevel level;
+  std::string text;
+  while (next_log(SIZE_MAX, &level, &text)) {
+  }
+  (void)Engine::estimate(tiny_checkpoint().path(), testing_support::make_options(options));
+  nlohmann::json logged = nlohmann::json::array();
+  while (next_log(SIZE_MAX, &level, &text)) logged.push_back(text);
+  return logged;
+}
+
 TEST(Engine, OptionsOfWhatIsNotThereAreToldOf) {
   const auto warnings = [](const OptionList& options) {
     const auto engine = make_engine(tiny_checkpoint(), options);
@@ -232,7 +246,9 @@ TEST(Engine, OptionsOfWhatIsNotThereAreToldOf) {
     ASSERT_EQ(told.size(), 1u) << option;
     EXPECT_EQ(told[0].get<std::string>().find(cat("option ", option, " has no effect: ")), 0u)
         << told;
+    EXPECT_EQ(logged_by_estimate({{option, value}}), told) << "what no engine is needed for";
   }
+  EXPECT_TRUE(logged_by_estimate({}).empty());
 }
 
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
@@ -461,6 +477,26 @@ TEST(Engine, ALogCallbackMayDropTheLastReference) {
   while (!dropped) std::this_thread::yield();
   job->wait(-1);
   set_log_callback(nullptr, nullptr);
+}
+
+// Which may be in any state.
+TEST(Engine, StatisticsLeaveTheTreeOfAFailedEngineAlone) {
+  ManualClock clock;
+  const auto broken = std::make_shared<std::atomic<bool>>(false);
+  const auto engine = make_engine(
+      tiny_checkpoint(), {}, [broken, time = clock.now(), own = std::this_thread::get_id()] {
+        if (std::this_thread::get_id() != own && broken->exchange(false))
+          throw std::runtime_error("no clock");
+        return time();
+      });
+  RequestSpec brief = logits(counting(64));
+  brief.cache_ttl_ms = 1000;
+  run(*engine, {brief});
+  *broken = true;
+  EXPECT_EQ(run(*engine, {logits({1})})->result(0).status, Code::kEngineFailed);
+  EXPECT_EQ(engine->state(), EngineState::kFailed);
+  clock.advance(std::chrono::hours(1));
+  EXPECT_EQ(engine->stats().tree_tokens, 64);
 }
 
 TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {

@@ -1,5 +1,7 @@
 // The scheduler step by step: who is served when, and that what a request took is counted once and
 // comes back when it is cancelled.
+#include "cache/page_keys.h"
+#include "plentiful_tier.h"
 #include "scheduler_fixture.h"
 #include "support/failing_new.h"
 
@@ -354,6 +356,40 @@ TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {
   EXPECT_EQ(running->totals().failed, 1);
 }
 
+// What its step has computed of the prompt stays.
+TEST_F(SchedulerTest, ResultsThatNobodyWantsAnyMoreAreGivenUpBetweenBlocksOfThem) {
+  constexpr int32_t kTokens = 201;
+  std::shared_ptr<Job> job;
+  int64_t asked = 0, last = 0;
+  scheduler.reset();
+  scheduler = std::make_unique<Scheduler>(*model, *kv, *pool, *tree,
+                                          SchedulerOptions{.between_layers =
+                                                               [&] {
+                                                                 if (++asked == last) job->cancel();
+                                                               }},
+                                          nullptr, clock.now());
+  RequestSpec spec;
+  spec.task = Task::kLogprobs;
+  spec.from = 1;
+  spec.tokens = text(1, kTokens);
+  job = submit({spec});
+  step();
+  ASSERT_TRUE(job->done());
+  const int64_t layers = model->config().layers, all = asked;
+  ASSERT_GT(all, layers + 2) << "the results are one block";
+  for (last = layers + 1; last <= all; ++last) {
+    asked = 0;
+    spec.tokens = text(static_cast<int32_t>(last), kTokens);
+    job = submit({spec});
+    step();
+    EXPECT_EQ(asked, last) << "a block was computed for nobody";
+    step();
+    EXPECT_EQ(job->result(0).status, Code::kCancelled);
+    const NodeId root = scheduler->roots().root_of(0, kTokens, 0);
+    EXPECT_EQ(tree->match(root, spec.tokens).computed, kTokens);
+  }
+}
+
 // The prompt of choices, and each choice.
 TEST_F(SchedulerTest, EveryTokenOfChoicesCountsOnce) {
   RequestSpec choices = logits_of(text(1, 64));
@@ -431,6 +467,43 @@ TEST_F(SchedulerTest, ARequestThatThereIsNoMemoryForFailsAlone) {
     EXPECT_EQ(next->result(0).status, Code::kOk);
     EXPECT_EQ(tree->held_tokens(), 0);
   }
+}
+
+// Nor does it when a tier could not be asked.
+TEST_F(SchedulerTest, ARequestThatThereIsNoMemoryToLookUpFailsAlone) {
+  PageKeys keys(*tree, *pool, [](NodeId) { return PageKey{}; });
+  auto tier = std::make_unique<PlentifulTier>();
+  const FakeTier& asked = tier->fake;
+  tier->fake.at_once = true;
+  std::vector<LowerTier> list;
+  list.push_back({"disk", std::move(tier)});
+  LowerTiers tiers(std::move(list), *tree, *pool, *kv, keys, 1s, {.now = clock.now()});
+  scheduler.reset();
+  scheduler = std::make_unique<Scheduler>(*model, *kv, *pool, *tree, SchedulerOptions{}, &tiers,
+                                          clock.now());
+  RequestSpec spec = logits_of(text(1, 64));
+  submit({spec});
+  finish_all();  // steps that do little take no memory from now on
+  int refused = 0, looked_up = 0;
+  for (int64_t allocations = 0; allocations < 40; ++allocations) {
+    SCOPED_TRACE(allocations);
+    spec.name_space = 1 + static_cast<int32_t>(allocations);
+    const auto job = submit({spec});
+    const int before = asked.calls[FakeTier::kExists];
+    {
+      const Allowing few(allocations);
+      EXPECT_NO_THROW(scheduler->plan());
+    }
+    looked_up += asked.calls[FakeTier::kExists] > before;
+    refused += job->done();
+    finish_all();
+    const Code status = job->result(0).status;
+    EXPECT_TRUE(status == Code::kOk || status == Code::kOutOfMemory) << job->result(0).message;
+  }
+  EXPECT_GT(refused, 5);
+  EXPECT_GT(looked_up, 5);
+  EXPECT_LT(refused, 40);
+  scheduler.reset();  // it uses the tiers
 }
 
 }  // namespace

@@ -334,9 +334,12 @@ TEST_F(Tiers, WithoutAFolderToWriteToTheEngineComputes) {
     while (next_log(SIZE_MAX, &level, &logged)) {
     }
     const auto engine = open_over(bad);
-    // In the same words, so that a reader of both tells it once.
-    ASSERT_TRUE(next_log(SIZE_MAX, &level, &logged));
-    EXPECT_EQ(nlohmann::json::parse(engine->info_json()).at("warnings"), nlohmann::json({logged}));
+    const nlohmann::json warnings = nlohmann::json::parse(engine->info_json()).at("warnings");
+    ASSERT_EQ(warnings.size(), 1u);
+    // In the same words, so that a reader of both tells it once. The memory was estimated before.
+    int told = 0;
+    while (next_log(SIZE_MAX, &level, &logged)) told += logged == warnings[0];
+    EXPECT_EQ(told, 1);
     const auto job = run_all(*engine, known.requests);
     for (size_t i = 0; i < known.requests.size(); ++i) known.check(job->result(i), i);
   }

@@ -87,7 +87,12 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   while (!w.looked_up) {
     if (tiers_->busy()) return true;
     const RequestSpec& spec = state.job->spec(w.index);
-    const NodeId root = shared_root(spec);
+    NodeId root;
+    try {
+      root = shared_root(spec);
+    } catch (const std::bad_alloc&) {
+      return false;  // admit_request() finds that out, too, and refuses the request
+    }
     w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
                              &w.looked_up, use_of(state.id, spec));
     if (w.fetch) return true;

@@ -33,19 +33,21 @@ void Scheduler::execute() {
   if (step_.rows() == 0 && outputs_.empty()) return;
   const auto start = now_();
   error_ = Code::kOk;
+  const auto given_up = [this] {
+    if (options_.between_layers) options_.between_layers();
+    return everything_cancelled();
+  };
   try {
     std::unique_ptr<ops::Step> step;
-    if (step_.rows() > 0)
-      step = model_.forward(step_, kv_, [this] {
-        if (options_.between_layers) options_.between_layers();
-        return everything_cancelled();
-      });
+    if (step_.rows() > 0) step = model_.forward(step_, kv_, given_up);
     step_ok_ = step != nullptr || step_.rows() == 0;
-    if (step_.rows() == 0) heads_.compute(nullptr, outputs_);  // all is kept
+    // Without rows (a null step) what is read is kept. The keys and values of a step stay, also when
+    // nobody wants its results any more.
+    if (step_ok_ && !outputs_.empty() && !heads_.compute(step.get(), outputs_, given_up))
+      outputs_.clear();
     // Results are there when they were downloaded; a step without any must be waited for.
     if (step) {
       if (outputs_.empty()) step->wait();
-      heads_.compute(step.get(), outputs_);
       not_finite_ = step->not_finite();
       step->end();
     }

@@ -50,7 +50,8 @@ struct SchedulerOptions {
   // A text is in one step as a whole, or not at all: its tokens see those behind them. What is kept
   // of it is what was read (texts.h), and no text is longer than the row budget.
   bool whole_texts = false;
-  // Called between the layers of a step; may cancel jobs. Null: nothing.
+  // Called between the layers of a step and between blocks of its results; may cancel jobs. Null:
+  // nothing.
   std::function<void()> between_layers;
 };
 
