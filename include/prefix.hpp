@@ -58,7 +58,7 @@ class Options : public detail::OptionMethods<Options> {
  public:
   Options() : handle_(detail::made<prefix_options>(nullptr, prefix_options_create)) {}
   /* {"key": value, ...} */
-  explicit Options(std::string_view json, prefix_error* error = nullptr)
+  explicit Options(Text json, prefix_error* error = nullptr)
       : handle_(detail::made<prefix_options>(error, prefix_options_create)) {
     if (!handle_) return;
     call(error, [&](prefix_error* e) {
@@ -67,12 +67,12 @@ class Options : public detail::OptionMethods<Options> {
   }
   /* A text, a number, a bool, or a list of numbers or texts. */
   template <typename Value>
-  Options& set(std::string_view key, const Value& value, prefix_error* error = nullptr) & {
+  Options& set(Text key, const Value& value, prefix_error* error = nullptr) & {
     put(key, value, error);
     return *this;
   }
   template <typename Value>
-  Options&& set(std::string_view key, const Value& value, prefix_error* error = nullptr) && {
+  Options&& set(Text key, const Value& value, prefix_error* error = nullptr) && {
     put(key, value, error);
     return std::move(*this);
   }
@@ -82,7 +82,7 @@ class Options : public detail::OptionMethods<Options> {
     return std::move(set_pool(pool, error));
   }
   /* The value in force, as text. */
-  std::string value(std::string_view key, prefix_error* error = nullptr) const {
+  std::string value(Text key, prefix_error* error = nullptr) const {
     return read<std::string>(
         64, [&](auto... to) { return prefix_options_get(get(), key.data(), key.size(), to...); },
         error);
@@ -421,8 +421,7 @@ class Source {
   Source() : handle_(detail::made<prefix_source>(nullptr, prefix_source_create)) {}
   /* Not copied: the bytes stay as they are until each load of them has ended, or its engine is
    * destroyed with every batch made for it. */
-  Source& add(std::string_view name, std::span<const std::byte> bytes,
-              prefix_error* error = nullptr) {
+  Source& add(Text name, std::span<const std::byte> bytes, prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {
       return prefix_source_add_buffer(get(), name.data(), name.size(), bytes.data(), bytes.size(),
                                       e);
@@ -440,8 +439,7 @@ class Engine {
  public:
   /* Loads a Hugging Face directory or a .gguf file. With `error`, an engine that failed to load is
    * empty: get() is NULL, and every call of it fails. */
-  explicit Engine(std::string_view path, const Options* options = nullptr,
-                  prefix_error* error = nullptr)
+  explicit Engine(Text path, const Options* options = nullptr, prefix_error* error = nullptr)
       : Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
           return prefix_engine_create(path.data(), path.size(), options ? options->get() : nullptr,
                                       out, e);
@@ -449,8 +447,7 @@ class Engine {
   explicit Engine(prefix_engine* handle) : handle_(handle) {}  // takes the reference
 
   /* Does not wait: wait() says when it is ready, and destroying it before gives up. */
-  static Engine open(std::string_view path, const Options* options = nullptr,
-                     prefix_error* error = nullptr) {
+  static Engine open(Text path, const Options* options = nullptr, prefix_error* error = nullptr) {
     return Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
       return prefix_engine_open(path.data(), path.size(), options ? options->get() : nullptr, out,
                                 e);
@@ -473,14 +470,14 @@ class Engine {
   void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
     call(error, [&](prefix_error* e) { return prefix_engine_notify(get(), queue.get(), tag, e); });
   }
-  static prefix_memory estimate(std::string_view path, const Options* options = nullptr,
+  static prefix_memory estimate(Text path, const Options* options = nullptr,
                                 prefix_error* error = nullptr) {
     return detail::filled<prefix_memory>(PREFIX_MEMORY_INIT, error, [&](auto... to) {
       return prefix_engine_estimate(path.data(), path.size(), options ? options->get() : nullptr,
                                     to...);
     });
   }
-  /* Waits for all requests. */
+  /* Waits for all requests. Nobody has the job before: submit() gives one that can be cancelled. */
   Job run(const Batch& batch, prefix_error* error = nullptr) const {
     return Job(detail::made<prefix_job>(error, [&](prefix_job** out, prefix_error* e) {
       return prefix_run(get(), batch.get(), out, e);
@@ -521,46 +518,33 @@ class Engine {
   /* The cache of a namespace, by its number. */
   Cache cache(int32_t ns = 0) const { return Cache(get(), ns); }
   /* Of these namespaces, of none all. */
-  prefix_snapshot_info save_snapshot(std::string_view path, std::span<const int32_t> namespaces = {},
+  prefix_snapshot_info save_snapshot(Text path, std::span<const int32_t> namespaces = {},
                                      prefix_error* error = nullptr) const {
     return detail::filled<prefix_snapshot_info>(PREFIX_SNAPSHOT_INFO_INIT, error, [&](auto... to) {
       return prefix_snapshot_save(get(), path.data(), path.size(), namespaces.data(),
                                   namespaces.size(), to...);
     });
   }
-  prefix_snapshot_info load_snapshot(std::string_view path, prefix_error* error = nullptr) const {
+  prefix_snapshot_info load_snapshot(Text path, prefix_error* error = nullptr) const {
     return detail::filled<prefix_snapshot_info>(PREFIX_SNAPSHOT_INFO_INIT, error, [&](auto... to) {
       return prefix_snapshot_load(get(), path.data(), path.size(), to...);
     });
   }
   /* The number of a namespace, for the option namespace_id and below. */
-  int32_t open_namespace(std::string_view name, prefix_error* error = nullptr) {
+  int32_t open_namespace(Text name, prefix_error* error = nullptr) {
     return detail::filled<int32_t>(-1, error, [&](auto... to) {
       return prefix_namespace_open(get(), name.data(), name.size(), to...);
     });
   }
-  /* That of several parts, as a tenant's salt and an epoch. */
+  /* That of several parts, as a tenant's salt and an epoch: an array of them, or {"salt", "7"}. */
   int32_t open_namespace(std::span<const std::string_view> parts, prefix_error* error = nullptr) {
-    std::string text;
-    std::vector<int64_t> offsets = {0};
-    for (const std::string_view part : parts) {
-      text += part;
-      offsets.push_back(static_cast<int64_t>(text.size()));
-    }
-    return detail::filled<int32_t>(-1, error, [&](auto... to) {
-      return prefix_namespace_open_tuple(get(), text.data(), text.size(), offsets.data(),
-                                         offsets.size(), to...);
-    });
+    return open_parts(parts, error);
   }
-  /* The same for {"salt", "epoch"}, of which a string_view would be the characters between the two
-   * pointers. */
-  int32_t open_namespace(std::initializer_list<std::string_view> parts,
-                         prefix_error* error = nullptr) {
-    return open_namespace(std::span(parts.begin(), parts.size()), error);
+  int32_t open_namespace(std::initializer_list<Text> parts, prefix_error* error = nullptr) {
+    return open_parts(parts, error);
   }
   /* Nothing when it is not open. */
-  std::optional<int32_t> find_namespace(std::string_view name,
-                                        prefix_error* error = nullptr) const {
+  std::optional<int32_t> find_namespace(Text name, prefix_error* error = nullptr) const {
     int32_t ns = 0;
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status =
@@ -583,25 +567,25 @@ class Engine {
         0, error, [&](auto... to) { return prefix_namespace_close(get(), ns, to...); });
   }
   /* Requests name it by option adapter; a directory as PEFT writes it. */
-  void load_adapter(std::string_view name, std::string_view path, prefix_error* error = nullptr) {
+  void load_adapter(Text name, Text path, prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {
       return prefix_adapter_load(get(), name.data(), name.size(), path.data(), path.size(), e);
     });
   }
   /* The same from files in memory, which are read until it returns. */
-  void load_adapter(std::string_view name, const Source& source, prefix_error* error = nullptr) {
+  void load_adapter(Text name, const Source& source, prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {
       return prefix_adapter_load_source(get(), name.data(), name.size(), source.get(), e);
     });
   }
   /* Requests that were submitted keep it until they end. */
-  void unload_adapter(std::string_view name, prefix_error* error = nullptr) {
+  void unload_adapter(Text name, prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {
       return prefix_adapter_unload(get(), name.data(), name.size(), e);
     });
   }
   /* The namespace in which requests of `ns` with the adapter run. */
-  int32_t adapter_namespace(std::string_view name, int32_t ns = 0, prefix_error* error = nullptr) {
+  int32_t adapter_namespace(Text name, int32_t ns = 0, prefix_error* error = nullptr) {
     return detail::filled<int32_t>(-1, error, [&](auto... to) {
       return prefix_adapter_namespace(get(), ns, name.data(), name.size(), to...);
     });
@@ -615,6 +599,19 @@ class Engine {
   template <typename Function>
   std::string text(Function function, prefix_error* error) const {
     return read<std::string>(4096, [&](auto... to) { return function(get(), to...); }, error);
+  }
+  template <typename Range>
+  int32_t open_parts(const Range& parts, prefix_error* error) {
+    std::string text;
+    std::vector<int64_t> offsets = {0};
+    for (const std::string_view part : parts) {
+      text += part;
+      offsets.push_back(static_cast<int64_t>(text.size()));
+    }
+    return detail::filled<int32_t>(-1, error, [&](auto... to) {
+      return prefix_namespace_open_tuple(get(), text.data(), text.size(), offsets.data(),
+                                         offsets.size(), to...);
+    });
   }
 
   detail::Handle<prefix_engine, prefix_engine_release> handle_;

@@ -1,13 +1,15 @@
-/* prefix_calls.hpp - how the C++ headers call the C interface: what becomes of a failure, of a handle
- * and of a buffer. prefix.hpp includes it.
+/* prefix_calls.hpp - how the C++ headers call the C interface: what becomes of a failure, of a text, of
+ * a handle and of a buffer. prefix.hpp includes it.
  */
 #ifndef PREFIX_CALLS_HPP
 #define PREFIX_CALLS_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "prefix.h"
 
@@ -28,6 +30,17 @@ class Error : public std::runtime_error {
  private:
   prefix_status status_;
   std::string function_;
+};
+
+/* A text as an argument: of whatever is a std::string_view. One itself would take {"a", "b"}, a list of
+ * two texts, for the characters between two pointers. */
+class Text : public std::string_view {
+ public:
+  constexpr Text() noexcept = default;
+  template <typename Characters>
+    requires std::convertible_to<const Characters&, std::string_view>
+  constexpr Text(const Characters& text)  // NOLINT: whatever is a text
+      : std::string_view(static_cast<std::string_view>(text)) {}
 };
 
 namespace detail {

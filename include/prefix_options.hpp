@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "prefix.h"
+#include "prefix_calls.hpp"
 
 namespace prefix {
 inline namespace cpp1 {
@@ -24,78 +24,78 @@ class OptionMethods {
  public:
   /* What metrics call the model (label model_name); empty = the last part of its path. Of
    * engines. */
-  Options& name(std::string_view value, prefix_error* error = nullptr) & {
+  Options& name(Text value, prefix_error* error = nullptr) & {
     return self().set("name", value, error);
   }
-  Options&& name(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& name(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("name", value, error));
   }
   /* Where the model runs; cuda:1 is the second GPU. One of cpu, cuda. Default cpu. Of engines. */
-  Options& device(std::string_view value, prefix_error* error = nullptr) & {
+  Options& device(Text value, prefix_error* error = nullptr) & {
     return self().set("device", value, error);
   }
-  Options&& device(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& device(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("device", value, error));
   }
   /* Type of weights, keys and values; f32 is the slow reference. One of bf16, f32. Default bf16.
    * Of engines. */
-  Options& dtype(std::string_view value, prefix_error* error = nullptr) & {
+  Options& dtype(Text value, prefix_error* error = nullptr) & {
     return self().set("dtype", value, error);
   }
-  Options&& dtype(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& dtype(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("dtype", value, error));
   }
   /* What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers,
    * with half the weights of bf16 and 1.1 to 3 times the speed, as the processor is, at some
    * loss (docs/quantisation.md). CPU only. One of auto, int8. Default auto. Of engines. */
-  Options& compute(std::string_view value, prefix_error* error = nullptr) & {
+  Options& compute(Text value, prefix_error* error = nullptr) & {
     return self().set("compute", value, error);
   }
-  Options&& compute(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& compute(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("compute", value, error));
   }
   /* Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding),
    * mixer_in, mixer_out, gate_up, down; empty = none. Of engines. */
-  Options& compute_keep(std::string_view value, prefix_error* error = nullptr) & {
+  Options& compute_keep(Text value, prefix_error* error = nullptr) & {
     return self().set("compute_keep", value, error);
   }
-  Options&& compute_keep(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& compute_keep(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("compute_keep", value, error));
   }
   /* What quantised matrices (GGUF, AWQ, GPTQ, MXFP4) become in memory: auto = numbers of dtype;
    * packed = they stay in blocks of whole numbers, in the bytes of the file, and are multiplied
    * by activations of 8 bits (docs/quantised-weights.md). CPU only, not with compute=int8. One
    * of auto, packed. Default auto. Of engines. */
-  Options& weights(std::string_view value, prefix_error* error = nullptr) & {
+  Options& weights(Text value, prefix_error* error = nullptr) & {
     return self().set("weights", value, error);
   }
-  Options&& weights(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& weights(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("weights", value, error));
   }
   /* With compute=int8: a directory (of a .gguf file, a file) that is written while the model is
    * loaded. It holds the matrices in whole numbers, so that later loads of it only read them;
    * empty = none. Of engines. */
-  Options& pack_to(std::string_view value, prefix_error* error = nullptr) & {
+  Options& pack_to(Text value, prefix_error* error = nullptr) & {
     return self().set("pack_to", value, error);
   }
-  Options&& pack_to(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& pack_to(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("pack_to", value, error));
   }
   /* Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each
    * token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU
    * only. One of auto, int8. Default auto. Of engines. */
-  Options& kv(std::string_view value, prefix_error* error = nullptr) & {
+  Options& kv(Text value, prefix_error* error = nullptr) & {
     return self().set("kv", value, error);
   }
-  Options&& kv(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& kv(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("kv", value, error));
   }
   /* Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of
    * auto, amx, avx512_bf16, avx512, avx2, scalar. Default auto. Of engines. */
-  Options& isa(std::string_view value, prefix_error* error = nullptr) & {
+  Options& isa(Text value, prefix_error* error = nullptr) & {
     return self().set("isa", value, error);
   }
-  Options&& isa(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& isa(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("isa", value, error));
   }
   /* Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always
@@ -109,10 +109,10 @@ class OptionMethods {
   /* Attention kernels of a GPU: mma runs on all of them, hopper on compute capability 9.0 and
    * not with invariant; auto takes hopper where it may. One of auto, mma, hopper. Default auto.
    * Of engines. */
-  Options& cuda_attention(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cuda_attention(Text value, prefix_error* error = nullptr) & {
     return self().set("cuda_attention", value, error);
   }
-  Options&& cuda_attention(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cuda_attention(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cuda_attention", value, error));
   }
   /* Replay steps that look like earlier ones as CUDA graphs; the same bits either way. Default
@@ -133,10 +133,10 @@ class OptionMethods {
   }
   /* Processors that the worker threads stay on, as 0-3,8; empty = wherever the system puts them.
    * Of engines. */
-  Options& cpus(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cpus(Text value, prefix_error* error = nullptr) & {
     return self().set("cpus", value, error);
   }
-  Options&& cpus(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cpus(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cpus", value, error));
   }
   /* Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the
@@ -159,19 +159,19 @@ class OptionMethods {
    * auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately. One of
    * auto, lru, lfu, fifo, mru, filo, slru, priority, gdsf, gds, marconi. Default auto. Of
    * engines. */
-  Options& cache_policy(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cache_policy(Text value, prefix_error* error = nullptr) & {
     return self().set("cache_policy", value, error);
   }
-  Options&& cache_policy(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cache_policy(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cache_policy", value, error));
   }
   /* Where states of recurrent layers are kept: at ends of prompts and answers and where requests
    * part; placed = also where later ones are likely to, judged by those before. One of ends,
    * placed. Default ends. Of engines. */
-  Options& cache_states(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cache_states(Text value, prefix_error* error = nullptr) & {
     return self().set("cache_states", value, error);
   }
-  Options&& cache_states(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cache_states(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cache_states", value, error));
   }
   /* Most states of recurrent layers on a path; those nearest to its beginning go, but for forks
@@ -184,10 +184,10 @@ class OptionMethods {
   }
   /* A folder in which computed pages are kept below memory, for this process and later ones;
    * empty = none. Of engines. */
-  Options& cache_disk(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cache_disk(Text value, prefix_error* error = nullptr) & {
     return self().set("cache_disk", value, error);
   }
-  Options&& cache_disk(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cache_disk(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cache_disk", value, error));
   }
   /* Most bytes in that folder; the pages used longest ago go first. Default 10G. Of engines. */
@@ -199,10 +199,10 @@ class OptionMethods {
   }
   /* A server that keeps pages for several machines, as redis://host:port/0; empty = none. Of
    * engines. */
-  Options& cache_store(std::string_view value, prefix_error* error = nullptr) & {
+  Options& cache_store(Text value, prefix_error* error = nullptr) & {
     return self().set("cache_store", value, error);
   }
-  Options&& cache_store(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& cache_store(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cache_store", value, error));
   }
   /* Longest time that a request waits for pages from disk and store before it computes them.
@@ -239,10 +239,10 @@ class OptionMethods {
   /* Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds
    * and classifies only, keeps whole texts, and takes texts of at most `rows` tokens. One of
    * auto, causal, bidirectional. Default auto. Of engines. */
-  Options& attention(std::string_view value, prefix_error* error = nullptr) & {
+  Options& attention(Text value, prefix_error* error = nullptr) & {
     return self().set("attention", value, error);
   }
-  Options&& attention(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& attention(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("attention", value, error));
   }
   /* Compute and store shared prefixes once; false = every request on its own (to compare).
@@ -276,10 +276,10 @@ class OptionMethods {
     return std::move(self().set("max_positions", value, error));
   }
   /* Tenant or salt: nothing is shared across namespaces. Of requests and tasks. */
-  Options& namespace_(std::string_view value, prefix_error* error = nullptr) & {
+  Options& namespace_(Text value, prefix_error* error = nullptr) & {
     return self().set("namespace", value, error);
   }
-  Options&& namespace_(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& namespace_(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("namespace", value, error));
   }
   /* The same by number, from prefix_namespace_open or _open_tuple; not both. Default 0. Of
@@ -292,10 +292,10 @@ class OptionMethods {
   }
   /* Name of an adapter that is loaded (prefix_adapter_load); empty = the model alone. Of
    * requests and tasks. */
-  Options& adapter(std::string_view value, prefix_error* error = nullptr) & {
+  Options& adapter(Text value, prefix_error* error = nullptr) & {
     return self().set("adapter", value, error);
   }
-  Options&& adapter(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& adapter(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("adapter", value, error));
   }
   /* Time from submission after which the request ends with DEADLINE; 0 = none. Default 0. In
@@ -405,8 +405,8 @@ class OptionMethods {
   Options&& stop_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
     return std::move(self().set("stop_tokens", value, error));
   }
-  /* Keep the log-probability of each generated token. Default false. Of generations, and of
-   * tasks that write. */
+  /* Keep the log-probability of each generated token. Default false. Of generations, not of
+   * tasks. */
   Options& logprobs(bool value, prefix_error* error = nullptr) & {
     return self().set("logprobs", value, error);
   }
@@ -414,16 +414,16 @@ class OptionMethods {
     return std::move(self().set("logprobs", value, error));
   }
   /* Which final hidden states make the vector: of the last token, the mean of all, of the first;
-   * tokens = a vector of each. One of last, mean, first, tokens. Default last. Of embeddings,
-   * and of tasks that embed. */
-  Options& pooling(std::string_view value, prefix_error* error = nullptr) & {
+   * tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of
+   * embeddings, and of tasks that embed. */
+  Options& pooling(Text value, prefix_error* error = nullptr) & {
     return self().set("pooling", value, error);
   }
-  Options&& pooling(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& pooling(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("pooling", value, error));
   }
   /* With pooling = tokens only the vectors at these positions, ascending; empty = all. Of
-   * embeddings, and of tasks that embed. */
+   * embeddings, not of tasks. */
   Options& positions(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
     return self().set("positions", value, error);
   }
@@ -463,25 +463,25 @@ class OptionMethods {
   }
   /* How texts become prompts: a shipped recipe, or a file's path (with a "/" or ending in
    * .json); auto = what the model's files call for. Default auto. Of tasks. */
-  Options& recipe(std::string_view value, prefix_error* error = nullptr) & {
+  Options& recipe(Text value, prefix_error* error = nullptr) & {
     return self().set("recipe", value, error);
   }
-  Options&& recipe(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& recipe(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("recipe", value, error));
   }
   /* In place of the recipe's own; unset = that one. Of tasks. */
-  Options& instruction(std::string_view value, prefix_error* error = nullptr) & {
+  Options& instruction(Text value, prefix_error* error = nullptr) & {
     return self().set("instruction", value, error);
   }
-  Options&& instruction(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& instruction(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("instruction", value, error));
   }
   /* Cut the end or the front of what the recipe lets be cut when a prompt is too long; off = the
    * item fails. One of right, left, off. Default right. Of tasks. */
-  Options& truncate(std::string_view value, prefix_error* error = nullptr) & {
+  Options& truncate(Text value, prefix_error* error = nullptr) & {
     return self().set("truncate", value, error);
   }
-  Options&& truncate(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& truncate(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("truncate", value, error));
   }
   /* Longest prompt; 0 = the recipe's limit, or the model's if smaller. Default 0. Of tasks. */
@@ -514,10 +514,10 @@ class OptionMethods {
     return std::move(self().set("top_n", value, error));
   }
   /* embed: which of the recipe's prompts; empty = "document" where there are several. Of tasks. */
-  Options& prompt(std::string_view value, prefix_error* error = nullptr) & {
+  Options& prompt(Text value, prefix_error* error = nullptr) & {
     return self().set("prompt", value, error);
   }
-  Options&& prompt(std::string_view value, prefix_error* error = nullptr) && {
+  Options&& prompt(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("prompt", value, error));
   }
   /* answer, generate, chat: TEXT events while the texts are written. Default false. Of tasks. */

@@ -30,9 +30,7 @@ inline std::vector<std::string> features() {
   for (size_t i = 0; i < prefix_feature_count(); ++i) names.emplace_back(prefix_feature_name(i));
   return names;
 }
-inline bool has_feature(std::string_view name) {
-  return prefix_has_feature(name.data(), name.size()) != 0;
-}
+inline bool has_feature(Text name) { return prefix_has_feature(name.data(), name.size()) != 0; }
 
 /* Every option there is. */
 inline std::vector<prefix_option_details> option_infos() {
@@ -69,20 +67,21 @@ inline std::optional<LogMessage> next_log() {
       &failure);
   return failure.code == PREFIX_OK ? std::optional(message) : std::nullopt;
 }
-inline void log_write(int32_t level, std::string_view text, prefix_error* error = nullptr) {
-  call(error, [&](prefix_error* e) { return prefix_log_write(level, text.data(), text.size(), e); });
+inline void log_write(int32_t level, Text text, prefix_error* error = nullptr) {
+  call(error,
+       [&](prefix_error* e) { return prefix_log_write(level, text.data(), text.size(), e); });
 }
 
 /* The cache without a model. */
 class Simulation {
  public:
   /* options: a JSON object, see prefix_sim_create. */
-  explicit Simulation(std::string_view options = "{}")
+  explicit Simulation(Text options = "{}")
       : handle_(detail::made<prefix_sim>(nullptr, [&](prefix_sim** out, prefix_error* e) {
           return prefix_sim_create(options.data(), options.size(), out, e);
         })) {}
   /* The result of an operation, both a JSON object. */
-  std::string apply(std::string_view operation, prefix_error* error = nullptr) {
+  std::string apply(Text operation, prefix_error* error = nullptr) {
     const bool done = call(error, [&](prefix_error* e) {
       return prefix_sim_apply(get(), operation.data(), operation.size(), e);
     });
@@ -91,7 +90,7 @@ class Simulation {
         1024, [&](auto... to) { return prefix_sim_result(get(), to...); }, error);
   }
   /* Tokens of the prompt that were in the cache. */
-  int64_t request(std::string_view ns, std::span<const prefix_token> tokens, size_t n_prompt,
+  int64_t request(Text ns, std::span<const prefix_token> tokens, size_t n_prompt,
                   prefix_error* error = nullptr) {
     return detail::filled<int64_t>(0, error, [&](auto... to) {
       return prefix_sim_request(get(), ns.data(), ns.size(), tokens.data(), tokens.size(), n_prompt,
@@ -133,7 +132,7 @@ struct Parts {
 };
 /* offsets: where each prompt begins in tokens, and the end. */
 inline Parts partition(std::span<const prefix_token> tokens, std::span<const int64_t> offsets,
-                           int32_t n_parts, double balance = 0, prefix_error* error = nullptr) {
+                       int32_t n_parts, double balance = 0, prefix_error* error = nullptr) {
   Parts found;
   found.parts.resize(offsets.empty() ? 0 : offsets.size() - 1);
   found.order.resize(found.parts.size());
@@ -164,7 +163,7 @@ inline BatchEstimate estimate_batch(std::span<const prefix_token> tokens,
 }
 
 /* What a model holds, from the headers of its files alone, as JSON. */
-inline std::string model_info_json(std::string_view path, prefix_error* error = nullptr) {
+inline std::string model_info_json(Text path, prefix_error* error = nullptr) {
   return read<std::string>(
       2048, [&](auto... to) { return prefix_model_info_json(path.data(), path.size(), to...); },
       error);

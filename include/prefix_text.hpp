@@ -34,7 +34,7 @@ inline namespace cpp1 {
 /* Texts as an argument: {"one", "two"}, or anything that holds strings. It does not own them. */
 class Texts {
  public:
-  Texts(std::initializer_list<std::string_view> texts) { add_all(texts); }
+  Texts(std::initializer_list<Text> texts) { add_all(texts); }
   template <std::ranges::input_range Range>
     requires std::is_lvalue_reference_v<std::ranges::range_reference_t<const Range>> &&
              std::convertible_to<std::ranges::range_reference_t<const Range>, std::string_view>
@@ -64,13 +64,12 @@ class Tokenizer {
  public:
   /* A Hugging Face directory, a tokenizer.json or a .gguf file. With `error`, one that failed to
    * open is empty: get() is NULL, and every call of it fails. */
-  explicit Tokenizer(std::string_view path, prefix_error* error = nullptr)
+  explicit Tokenizer(Text path, prefix_error* error = nullptr)
       : handle_(detail::made<prefix_tokenizer>(error, [&](auto... to) {
           return prefix_tokenizer_open(path.data(), path.size(), to...);
         })) {}
   /* From the contents of tokenizer.json and of tokenizer_config.json ("" for none). */
-  static Tokenizer from_json(std::string_view tokenizer, std::string_view config = {},
-                             prefix_error* error = nullptr) {
+  static Tokenizer from_json(Text tokenizer, Text config = {}, prefix_error* error = nullptr) {
     return Tokenizer(detail::made<prefix_tokenizer>(error, [&](auto... to) {
       return prefix_tokenizer_from_json(tokenizer.data(), tokenizer.size(), config.data(),
                                         config.size(), to...);
@@ -86,14 +85,13 @@ class Tokenizer {
         0, error, [&](auto... to) { return prefix_tokenizer_vocab_size(get(), to...); });
   }
   /* The token of a role, "bos" for instance; nothing when the model has none. */
-  std::optional<prefix_token> special_token(std::string_view role,
-                                            prefix_error* error = nullptr) const {
+  std::optional<prefix_token> special_token(Text role, prefix_error* error = nullptr) const {
     return found(error, [&](auto... to) {
       return prefix_tokenizer_special_token(get(), role.data(), role.size(), to...);
     });
   }
   /* The token of a name, "<|im_end|>" for instance; nothing when there is none. */
-  std::optional<prefix_token> token_id(std::string_view name, prefix_error* error = nullptr) const {
+  std::optional<prefix_token> token_id(Text name, prefix_error* error = nullptr) const {
     return found(error, [&](auto... to) {
       return prefix_tokenizer_token_id(get(), name.data(), name.size(), to...);
     });
@@ -108,7 +106,7 @@ class Tokenizer {
         16, [&](auto... to) { return prefix_tokenizer_end_tokens(get(), to...); }, error);
   }
   /* flags: PREFIX_ENCODE_*. */
-  std::vector<prefix_token> encode(std::string_view text, int32_t flags = 0,
+  std::vector<prefix_token> encode(Text text, int32_t flags = 0,
                                    prefix_error* error = nullptr) const {
     // Seldom more tokens than bytes, and a few that the model wants around them.
     return read<std::vector<prefix_token>>(
@@ -120,9 +118,8 @@ class Tokenizer {
   }
   /* The same with the bytes of the text that each token comes from: offsets[2 * i] up to
    * offsets[2 * i + 1]. */
-  std::vector<prefix_token> encode_offsets(std::string_view text, std::vector<int64_t>& offsets,
-                                           int32_t flags = 0,
-                                           prefix_error* error = nullptr) const {
+  std::vector<prefix_token> encode_offsets(Text text, std::vector<int64_t>& offsets,
+                                           int32_t flags = 0, prefix_error* error = nullptr) const {
     std::vector<prefix_token> tokens = read<std::vector<prefix_token>>(
         text.size() + 8,
         [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
@@ -168,8 +165,7 @@ class Tokenizer {
         error);
   }
   /* The prompt of a conversation; both arguments are JSON, see prefix_tokenizer_chat_text. */
-  std::string chat_text(std::string_view messages, std::string_view options = "{}",
-                        prefix_error* error = nullptr) const {
+  std::string chat_text(Text messages, Text options = "{}", prefix_error* error = nullptr) const {
     return read<std::string>(
         messages.size() + 1024,
         [&](auto... to) {
@@ -178,7 +174,7 @@ class Tokenizer {
         },
         error);
   }
-  std::vector<prefix_token> chat_tokens(std::string_view messages, std::string_view options = "{}",
+  std::vector<prefix_token> chat_tokens(Text messages, Text options = "{}",
                                         prefix_error* error = nullptr) const {
     return read<std::vector<prefix_token>>(
         messages.size() + 256,
@@ -252,7 +248,7 @@ struct Ranked {
 class Task {
  public:
   /* kind: "rerank", "embed", "classify", "answer", "generate" or "chat". */
-  Task(const Engine& engine, const Tokenizer& tokenizer, std::string_view kind,
+  Task(const Engine& engine, const Tokenizer& tokenizer, Text kind,
        const Options* options = nullptr, prefix_error* error = nullptr)
       : handle_(detail::made<prefix_task>(error, [&](auto... to) {
           return prefix_task_create(engine.get(), tokenizer.get(), kind.data(), kind.size(),
@@ -420,7 +416,7 @@ inline std::vector<std::string> recipes() {
 inline std::string text_version() { return prefix_text_version_string(); }
 
 /* A shipped recipe, as a place to start from. */
-inline std::string recipe_json(std::string_view name, prefix_error* error = nullptr) {
+inline std::string recipe_json(Text name, prefix_error* error = nullptr) {
   return read<std::string>(
       1024, [&](auto... to) { return prefix_recipe_json(name.data(), name.size(), to...); }, error);
 }

@@ -110,7 +110,7 @@ func (r Logits) add(_ *Batch, raw, options uintptr, index *uintptr, f *swig.Erro
 }
 
 func (r Logprobs) add(_ *Batch, raw, options uintptr, index *uintptr, f *swig.Error) int32 {
-	from := int32(max(-1, min(r.From, math.MaxInt32)))
+	from := int32(max(math.MinInt32, min(r.From, math.MaxInt32)))
 	return swig.Prefix_batch_add_logprobs(raw, r.Tokens, from, options, r.Tag, index, f)
 }
 

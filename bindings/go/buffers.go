@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"encoding/binary"
+	"fmt"
 	"runtime"
 
 	"prefix.io/prefix/internal/swig"
@@ -60,6 +61,38 @@ func callOn(h *handle, function func(raw uintptr, failure *swig.Error) int32) er
 	}
 	defer runtime.KeepAlive(h)
 	return h.told(call(func(f *swig.Error) int32 { return function(raw, f) }))
+}
+
+// place is a number that C counts from 0, of a request for instance. What is below would be an enormous one there, which
+// the library's sentence would name.
+func place(what string, number int) (uintptr, error) {
+	if number < 0 {
+		return 0, &Error{Status: ErrOutOfRange, Message: fmt.Sprintf("%s is %d; at least 0", what, number)}
+	}
+	return uintptr(number), nil
+}
+
+// callAt is callOn for functions of one request or item.
+func callAt(h *handle, what string, number int, function func(raw, at uintptr, failure *swig.Error) int32) error {
+	at, err := place(what, number)
+	if err != nil {
+		return err
+	}
+	return callOn(h, func(raw uintptr, f *swig.Error) int32 { return function(raw, at, f) })
+}
+
+// arrayAt is arrayOf for functions of one request or item.
+func arrayAt[E byte | int32 | int64 | float32](
+	h *handle, what string, number, guess int,
+	get func(raw, at uintptr, buffer []E, needed *uintptr, failure *swig.Error) int32,
+) ([]E, error) {
+	at, err := place(what, number)
+	if err != nil {
+		return nil, err
+	}
+	return arrayOf(h, guess, func(raw uintptr, buffer []E, needed *uintptr, f *swig.Error) int32 {
+		return get(raw, at, buffer, needed, f)
+	})
 }
 
 // join puts lists into one array with offsets.

@@ -54,14 +54,11 @@ func (e *Engine) NextCacheEvent(from int64) (CacheEvent, error) {
 		return CacheEvent{}, err
 	}
 	event := CacheEvent{
-		Kind: CacheEventKind(raw.Kind), Sequence: raw.Sequence, Time: microseconds(raw.TimeUs),
+		Kind: CacheEventKind(raw.Kind), Sequence: raw.Sequence, Lost: raw.Sequence - from, Time: microseconds(raw.TimeUs),
 		CacheBlock: CacheBlock{Block: raw.Block, Parent: raw.Parent, Namespace: Namespace(raw.Ns), Position: int(raw.Position)},
 	}
 	if event.Kind == CacheStored {
 		event.Tokens = tokens
-	}
-	if from > 0 {
-		event.Lost = raw.Sequence - from
 	}
 	return event, nil
 }

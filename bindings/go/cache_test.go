@@ -222,6 +222,8 @@ func TestCacheEvents(t *testing.T) {
 	late = readEvents(t, engine, dump.Next)
 	equal(t, len(late), 4)
 	equal(t, late[0].Lost, 3+7-4)
+	oldest := must(engine.NextCacheEvent(0))(t) // for whom a dump of an empty cache said 0 too
+	equal(t, oldest.Lost, 2+3+7-4)
 	equal(t, len(must(engine.CacheDump())(t).Blocks), 7)
 }
 

@@ -87,7 +87,12 @@ func ExampleRerank() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tokenizer, _ := prefix.OpenTokenizer(model)
+	defer engine.Close()
+	tokenizer, err := prefix.OpenTokenizer(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tokenizer.Close()
 	documents := []string{"Bread is baked from flour.", "Paris is the capital of France."}
 	ranking, failures, err := prefix.Rerank(ctx, engine, tokenizer, "What is the capital of France?", documents, nil)
 	if err != nil {
@@ -105,11 +110,27 @@ func ExampleTask_Events() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	tokenizer, _ := prefix.OpenTokenizer(model)
-	task, _ := prefix.NewTask(engine, tokenizer, "answer", prefix.Options{"stream": true, "stop": []string{"."}})
-	task.Add("Bread is baked from flour.", "What is bread baked from?")
-	task.Submit()
-	for event := range task.Events(ctx) {
+	defer engine.Close()
+	tokenizer, err := prefix.OpenTokenizer(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tokenizer.Close()
+	task, err := prefix.NewTask(engine, tokenizer, "answer", prefix.Options{"stream": true, "stop": []string{"."}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer task.Close()
+	if _, err := task.Add("Bread is baked from flour.", "What is bread baked from?"); err != nil {
+		log.Fatal(err)
+	}
+	if err := task.Submit(); err != nil {
+		log.Fatal(err)
+	}
+	for event, err := range task.Events(ctx) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		fmt.Print(event.Text)
 	}
 	// Output: Bread is baked from flour

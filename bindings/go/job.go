@@ -64,9 +64,7 @@ func (j *Job) Cancel() error { return callOn(&j.handle, swig.Prefix_job_cancel) 
 
 // CancelRequest is Cancel for one request.
 func (j *Job) CancelRequest(request int) error {
-	return callOn(&j.handle, func(raw uintptr, f *swig.Error) int32 {
-		return swig.Prefix_job_cancel_request(raw, uintptr(request), f)
-	})
+	return callAt(&j.handle, "request", request, swig.Prefix_job_cancel_request)
 }
 
 // FinishedCount counts the requests that are over.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -125,10 +126,26 @@ func TestABadRequestFailsAlone(t *testing.T) {
 	if totals.Requests != 2 || totals.Failed != 1 || totals.Duration <= 0 {
 		t.Errorf("%+v", totals)
 	}
-	for _, index := range []int{2, -1} {
-		if _, err := job.Values(index); !errors.Is(err, prefix.ErrOutOfRange) {
-			t.Error(err)
+	for index, sentence := range map[int]string{2: "request 2; the job has 2", -1: "request is -1; at least 0"} {
+		_, result := job.Result(index)
+		_, values := job.Values(index)
+		_, tokens := job.Tokens(index)
+		_, logprobs := job.Logprobs(index)
+		for i, err := range []error{result, values, tokens, logprobs, job.CancelRequest(index)} {
+			if !errors.Is(err, prefix.ErrOutOfRange) || !strings.Contains(err.Error(), sentence) {
+				t.Error(i, err)
+			}
 		}
+	}
+}
+
+func TestASentenceNamesThePositionThatWasGiven(t *testing.T) {
+	engine := open(t)
+	batch := must(engine.NewBatch())(t)
+	must(batch.Add(prefix.Logprobs{Tokens: []prefix.Token{1, 2}, From: -5}))(t)
+	job := must(engine.Run(background, batch))(t)
+	if err := must(job.Result(0))(t).Err; err == nil || !strings.Contains(err.Error(), "from is -5;") {
+		t.Error(err)
 	}
 }
 

@@ -205,17 +205,17 @@ func (o Options) IgnoreEOS(value bool) Options { return o.with("ignore_eos", val
 // write.
 func (o Options) StopTokens(value ...Token) Options { return o.with("stop_tokens", value) }
 
-// Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, and of
-// tasks that write.
+// Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, not of
+// tasks.
 func (o Options) Logprobs(value bool) Options { return o.with("logprobs", value) }
 
 // Pooling is option pooling: which final hidden states make the vector: of the last token, the mean of all, of the
-// first; tokens = a vector of each. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that
-// embed.
+// first; tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of
+// tasks that embed.
 func (o Options) Pooling(value string) Options { return o.with("pooling", value) }
 
 // Positions is option positions: with pooling = tokens only the vectors at these positions, ascending; empty = all. Of
-// embeddings, and of tasks that embed.
+// embeddings, not of tasks.
 func (o Options) Positions(value ...Token) Options { return o.with("positions", value) }
 
 // Dimensions is option dimensions: keep the first n values; 0 = all. Default 0. Of embeddings, and of tasks that embed.

@@ -61,15 +61,14 @@ func newResult(raw *swig.ResultInfo, message func() (string, error)) (Result, er
 // Result.Err.
 func (j *Job) Result(request int) (Result, error) {
 	raw := swig.ResultInfo{StructSize: swig.SizeofResultInfo}
-	if err := callOn(&j.handle, func(h uintptr, f *swig.Error) int32 {
-		return swig.Prefix_job_result_info(h, uintptr(request), &raw, f)
+	if err := callAt(&j.handle, "request", request, func(h, at uintptr, f *swig.Error) int32 {
+		return swig.Prefix_job_result_info(h, at, &raw, f)
 	}); err != nil {
 		return Result{}, err
 	}
 	return newResult(&raw, func() (string, error) {
-		return textOf(&j.handle, 256, func(h uintptr, b []byte, needed *uintptr, f *swig.Error) int32 {
-			return swig.Prefix_job_result_message(h, uintptr(request), b, needed, f)
-		})
+		message, err := arrayAt(&j.handle, "request", request, 256, swig.Prefix_job_result_message)
+		return string(message), err
 	})
 }
 
@@ -77,9 +76,7 @@ func (j *Job) Result(request int) (Result, error) {
 func resultArray[E int32 | float32](
 	j *Job, request int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
 ) ([]E, error) {
-	return arrayOf(&j.handle, 64, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
-		return get(h, uintptr(request), b, needed, f)
-	})
+	return arrayAt(&j.handle, "request", request, 64, get)
 }
 
 // Values are the numbers of one request, see the kinds of requests; the error is that of the request if it failed.

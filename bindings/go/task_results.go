@@ -55,9 +55,7 @@ func (t *Task) Values() (Matrix, error) {
 func itemArray[E byte | int32 | float32](
 	t *Task, item int, guess int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
 ) ([]E, error) {
-	return arrayOf(&t.handle, guess, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
-		return get(h, uintptr(item), b, needed, f)
-	})
+	return arrayAt(&t.handle, "item", item, guess, get)
 }
 
 // ItemValues are the numbers of one item; the error is that of the item if it failed.
@@ -86,8 +84,8 @@ func (t *Task) PartialText(item int) (string, error) {
 // Result is about one item. It is [ErrMisuse] while the item is unfinished; the item's own failure is in Result.Err.
 func (t *Task) Result(item int) (Result, error) {
 	raw := swig.ResultInfo{StructSize: swig.SizeofResultInfo}
-	if err := callOn(&t.handle, func(h uintptr, f *swig.Error) int32 {
-		return swig.Prefix_task_item_info(h, uintptr(item), &raw, f)
+	if err := callAt(&t.handle, "item", item, func(h, at uintptr, f *swig.Error) int32 {
+		return swig.Prefix_task_item_info(h, at, &raw, f)
 	}); err != nil {
 		return Result{}, err
 	}
@@ -107,10 +105,14 @@ type Ranked struct {
 // most option top_n. Of "rerank" these are items, as the documents of one query; of "classify" with L labels, those of
 // item i begin at i * L. Other kinds have no order: [ErrMisuse].
 func (t *Task) Ranking(first, count int) ([]Ranked, error) {
+	many, err := place("count", count)
+	if err != nil {
+		return nil, err
+	}
 	var scores []float32
-	order, err := arrayOf(&t.handle, max(0, min(count, 1024)), func(h uintptr, b []int64, needed *uintptr, f *swig.Error) int32 {
+	order, err := arrayAt(&t.handle, "first", first, min(count, 1024), func(h, at uintptr, b []int64, needed *uintptr, f *swig.Error) int32 {
 		scores = make([]float32, len(b))
-		return swig.Prefix_task_ranking(h, uintptr(first), uintptr(count), b, needed, scores, f)
+		return swig.Prefix_task_ranking(h, at, many, b, needed, scores, f)
 	})
 	ranking := make([]Ranked, len(order))
 	for i, place := range order {

@@ -343,6 +343,23 @@ func TestTextsThatWereBegunAreKept(t *testing.T) {
 	}
 }
 
+func TestNegativePlacesAreNamed(t *testing.T) {
+	task := newTask(t, "rerank", nil)
+	must(task.Add("a query", "a document"))(t)
+	check(t, task.Run(background))
+	_, result := task.Result(-1)
+	_, values := task.ItemValues(-1)
+	_, tokens := task.ItemTokens(-1)
+	_, text := task.PartialText(-1)
+	_, first := task.Ranking(-1, 1)
+	_, count := task.Ranking(0, -1)
+	for err, what := range map[error]string{result: "item", values: "item", tokens: "item", text: "item", first: "first", count: "count"} {
+		if !errors.Is(err, prefix.ErrOutOfRange) || !strings.Contains(err.Error(), what+" is -1; at least 0") {
+			t.Error(what, err)
+		}
+	}
+}
+
 func TestDeadlineOfATask(t *testing.T) {
 	options := prefix.Options{"max_tokens": 200, "ignore_eos": true, "deadline_ms": 1}
 	task := newTask(t, "generate", options)

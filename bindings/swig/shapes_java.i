@@ -39,6 +39,16 @@
 %prefix_number(int64_t, jlong, long)
 %prefix_number(size_t, jlong, long)
 
+/* What is below 0 would be an enormous number in C, which the library's sentence would name. */
+%typemap(in) size_t {
+  if ($input < 0) {
+    prefix_java_negative(jenv, "$symname", "$1_name", $input);
+    $cleanup
+    return $null;
+  }
+  $1 = ($1_ltype)$input;
+}
+
 /* A status that a function returns is an exception or nothing; the long is for the one value that it has. */
 %prefix_java(prefix_status, jlong, long)
 %typemap(javaout) prefix_status "{ return $jnicall; }"

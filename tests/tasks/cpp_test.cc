@@ -15,6 +15,9 @@ using std::chrono::milliseconds;
 using Strings = std::vector<std::string>;
 using Numbers = std::vector<prefix_token>;
 
+template <typename Texts>
+constexpr bool kTextsOfPairs = requires { Texts{{"a", "b"}, {"c", "d"}}; };
+
 // Written by tools/golden/make_models.py before the tests run; 1,024 positions.
 const std::string kModel = prefix::testing_support::build_folder() + "/golden-models/qwen3-words";
 
@@ -77,10 +80,12 @@ TEST(CppText, TextsComeFromListsOfStrings) {
     EXPECT_EQ(std::string_view(texts.data()[1], texts.lengths()[1]), "two");
   };
   same({"one", "two"});
+  same({{"one", "two"}});
   same(pointers);
   same(strings);
   same(views);
   EXPECT_EQ(prefix::Texts(Strings{}).size(), 0u);
+  static_assert(!kTextsOfPairs<prefix::Texts>, "two items of two texts are four in a row");
   static_assert(!std::is_convertible_v<std::string, prefix::Texts>);
   static_assert(!std::is_convertible_v<Numbers, prefix::Texts>);
 }

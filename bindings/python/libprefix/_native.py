@@ -65,10 +65,26 @@ def new_error() -> Any:
 def call(function: Any, *arguments: Any, allowed: Iterable[int] = ()) -> int:
     """Calls a function that takes a prefix_error* last; raises what it failed with, but for `allowed`."""
     error = new_error()
-    status = function(*arguments, error)
+    try:
+        status = function(*arguments, error)
+    except OverflowError as of_cffi:
+        raise _beyond(function, arguments) or of_cffi from None
     if status != core.PREFIX_OK and status not in allowed:
         raise failure(error)
     return status
+
+
+def _beyond(function: Any, arguments: Sequence[Any]) -> PrefixError | None:
+    """The error of a number that its parameter in C cannot be: cffi does not name one below 0."""
+    kinds = ffi.typeof(function).args if isinstance(function, ffi.CData) else ()
+    for kind, number in zip(kinds, arguments):
+        if kind.kind == "primitive" and kind.cname != "double" and isinstance(number, (int, numpy.integer)):
+            bits, signed = 8 * ffi.sizeof(kind), int(ffi.cast(kind, -1)) < 0
+            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+            if not low <= number <= high:
+                limit = f"at least {low}" if number < low else f"at most {high}"
+                return error_of(core.PREFIX_ERR_OUT_OF_RANGE, "PREFIX_ERR_OUT_OF_RANGE", f"a number is {number}; {limit}")
+    return None
 
 
 def make(function: Any, release: Any, *arguments: Any) -> Any:

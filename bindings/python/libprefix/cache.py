@@ -136,7 +136,8 @@ class Cache:
                           event.position, event.time_us / 1e6, tokens[: needed[0]].tolist())
 
     def events(self, sequence: int = 0) -> Iterator[CacheEvent]:
-        """Those that there are from here on. A gap in their sequences says that some were lost: dump_events()."""
+        """Those that there are from here on. A gap in their sequences, in front of the first too, says that some were lost:
+        dump_events()."""
         while (event := self.next_event(sequence)) is not None:
             sequence = event.sequence + 1
             yield event

@@ -155,8 +155,8 @@ class RequestOptions(TypedDict, total=False):
     checkpoint: Sequence[int]
 
 
-class GenerateOptions(RequestOptions, total=False):
-    """Of Generate."""
+class _GenerateOptions(RequestOptions, total=False):
+    """Of Generate, and of tasks that write texts."""
 
     # Most tokens to generate. Default 16. Of generations, and of tasks that write.
     max_tokens: int
@@ -187,20 +187,16 @@ class GenerateOptions(RequestOptions, total=False):
     # Further token ids that end generation, as 1,2,3. Of generations, and of tasks that write.
     stop_tokens: Sequence[int]
 
-    # Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
+
+class GenerateOptions(_GenerateOptions, total=False):
+    """Of Generate."""
+
+    # Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
     logprobs: bool
 
 
-class EmbeddingOptions(RequestOptions, total=False):
-    """Of Embedding."""
-
-    # Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector of
-    # each. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
-    pooling: Literal["last", "mean", "first", "tokens"]
-
-    # With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, and of tasks
-    # that embed.
-    positions: Sequence[int]
+class _EmbeddingOptions(RequestOptions, total=False):
+    """Of Embedding, and of tasks that embed."""
 
     # Keep the first n values; 0 = all. Default 0. Of embeddings, and of tasks that embed.
     dimensions: int
@@ -216,6 +212,17 @@ class EmbeddingOptions(RequestOptions, total=False):
     # and with head: the hidden states, as with pooling = tokens unless the layers are made for single tokens. Default
     # true. Of embeddings, and of tasks that embed.
     dense: bool
+
+
+class EmbeddingOptions(_EmbeddingOptions, total=False):
+    """Of Embedding."""
+
+    # Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector of
+    # each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
+    pooling: Literal["last", "mean", "first", "tokens"]
+
+    # With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, not of tasks.
+    positions: Sequence[int]
 
 
 class RankingOptions(RequestOptions, total=False):
@@ -246,8 +253,12 @@ class RankingOptions(RequestOptions, total=False):
     top_n: int | None
 
 
-class EmbedOptions(EmbeddingOptions, total=False):
+class EmbedOptions(_EmbeddingOptions, total=False):
     """A task that embeds, with the requests that it makes."""
+
+    # Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector of
+    # each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
+    pooling: Literal["last", "mean", "first"]
 
     # How texts become prompts: a shipped recipe, or a file's path (with a "/" or ending in .json); auto = what the
     # model's files call for. Default auto. Of tasks.
@@ -270,7 +281,7 @@ class EmbedOptions(EmbeddingOptions, total=False):
     prompt: str
 
 
-class WritingOptions(GenerateOptions, total=False):
+class WritingOptions(_GenerateOptions, total=False):
     """A task that writes texts, with the requests that it makes."""
 
     # How texts become prompts: a shipped recipe, or a file's path (with a "/" or ending in .json); auto = what the

@@ -136,10 +136,15 @@ class Task(Handle):
 
     def values(self) -> numpy.ndarray:
         """Of all items, [items, width] in f32; NaN for one that failed or is unfinished."""
+        width = self._width()
+        flat = numbers_of("float", text.prefix_task_all_values, self.handle, capacity=max(1, self.count * width))
+        return flat.reshape(-1, max(1, width))
+
+    def _width(self) -> int:
+        """Values of each item."""
         width = ffi.new("size_t*")
         call(text.prefix_task_width, self.handle, width)
-        flat = numbers_of("float", text.prefix_task_all_values, self.handle, capacity=max(1, self.count * width[0]))
-        return flat.reshape(-1, max(1, width[0]))
+        return width[0]
 
     def text(self, item: int) -> str:
         return text_of(text.prefix_task_item_text, self.handle, item)
@@ -163,7 +168,7 @@ class Task(Handle):
     def ranking(self, first: int, count: int) -> list[tuple[int, float]]:
         """Of the values [first, first + count), from best to worst, the place counted from first, and the value; as many
         as option top_n of the task says."""
-        room = max(1, count)
+        room = max(1, min(count, self.count * self._width()))  # more are refused
         order, scores = numpy.empty(room, numpy.int64), numpy.empty(room, numpy.float32)
         needed = ffi.new("size_t*")
         call(text.prefix_task_ranking, self.handle, first, count, ffi.from_buffer("int64_t[]", order), room, needed,

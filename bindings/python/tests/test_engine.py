@@ -277,15 +277,20 @@ class Package(unittest.TestCase):
                   core.PREFIX_SCOPE_GENERATE: [libprefix.GenerateOptions, libprefix.WritingOptions],
                   core.PREFIX_SCOPE_EMBEDDING: [libprefix.EmbeddingOptions, libprefix.EmbedOptions],
                   core.PREFIX_SCOPE_TASK: [libprefix.TaskOptions]}
-        found = 0
-        for index in range(core.prefix_option_count()):
-            info = ffi.new("prefix_option_details*", {"struct_size": ffi.sizeof("prefix_option_details")})
-            self.assertEqual(core.prefix_option_info(index, info, ffi.NULL), core.PREFIX_OK)
-            for options in scopes[info.scope]:
-                self.assertIn(ffi.string(info.key).decode(), options.__annotations__, options.__name__)
-            found += 1
-        every = {key for options in (libprefix.EngineOptions, libprefix.TaskOptions) for key in options.__annotations__}
-        self.assertEqual(len(every), found)
+        task = libprefix.TaskOptions.__annotations__
+        found, refused = 0, 0
+        for info in libprefix.option_infos():
+            key, of_tasks = info["key"], not info["doc"].endswith("Not of tasks.")
+            for options in scopes[info["scope"]]:
+                if of_tasks or options in (libprefix.GenerateOptions, libprefix.EmbeddingOptions):
+                    self.assertIn(key, options.__annotations__, options.__name__)
+            self.assertTrue(of_tasks or key not in task, key)
+            found, refused = found + 1, refused + (not of_tasks)
+        self.assertEqual(len({*libprefix.EngineOptions.__annotations__, *task}), found - refused)
+        self.assertGreater(refused, 0)
+        poolings = [kind.__annotations__["pooling"] for kind in (libprefix.EmbeddingOptions, libprefix.EmbedOptions)]
+        self.assertEqual([pooling.__forward_arg__ for pooling in poolings],
+                         ["Literal['last', 'mean', 'first', 'tokens']", "Literal['last', 'mean', 'first']"])
 
     def test_version_and_typed(self):
         self.assertRegex(libprefix.version(), r"^\d+\.\d+\.\d+$")

@@ -52,6 +52,19 @@ class Jobs(WithModel):
         with self.assertRaises(libprefix.MisuseError):
             job.wait()
 
+    def test_a_number_that_c_does_not_hold_is_named(self):
+        with self.engine.submit([libprefix.Warm([1, 2])]) as job, self.assertRaises(libprefix.MisuseError):
+            job.wait()
+            for call in (job.result, job.partial_tokens, job.cancel_request):
+                for index, sentence in ((-1, "a number is -1; at least 0"), (numpy.int64(-7), "is -7;"), (1, "request 1; the job has 1")):
+                    with self.assertRaisesRegex(libprefix.InvalidArgumentError, sentence):
+                        call(index)
+            for namespace, sentence in ((1 << 31, "2147483648; at most 2147483647"), (-(1 << 40), "at least -2147483648")):
+                with self.assertRaisesRegex(libprefix.InvalidArgumentError, sentence):
+                    self.engine.cache(namespace).usage
+            job.close()
+            job.result(-1)
+
     def test_events_tell_the_tokens(self):
         job = self.engine.submit([libprefix.Generate([1, 2, 3], {"max_tokens": 9, "ignore_eos": True})])
         events = list(job.events())

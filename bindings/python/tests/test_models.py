@@ -31,6 +31,16 @@ class Models(WithModel):
         self.assertEqual(self.reranker.rank("a question", []), [])
         self.assertEqual(self.reranker.predict([]).shape, (0,))
 
+    def test_a_ranking_beyond_the_values_is_refused(self):
+        task = self.reranker.task("rerank")
+        task.add_product(["a question"], self.documents)
+        task.submit()
+        self.assertTrue(task.wait())
+        for first, count in ((0, 1 << 40), (0, 13), (6, 7), (0, -1)):
+            with self.assertRaisesRegex(libprefix.InvalidArgumentError, "OUT_OF_RANGE"):
+                task.ranking(first, count)
+        self.assertEqual(len(task.ranking(6, 6)), 6)
+
     def test_embed(self):
         embedder = libprefix.Embedder(self.engine)
         vectors = embedder.encode(["one", "two"])
@@ -41,6 +51,14 @@ class Models(WithModel):
         self.assertEqual(embedder.encode([]).shape, (0, vectors.shape[1]))
         self.assertEqual(embedder.encode([], dimensions=8).shape, (0, 8))
         self.assertEqual(asyncio.run(embedder.aencode([])).shape, (0, vectors.shape[1]))
+
+    def test_tasks_refuse_what_is_of_requests(self):
+        embedder = libprefix.Embedder(self.engine)
+        for options, sentence in (({"pooling": "tokens"}, "option pooling is tokens"), ({"positions": [0]}, "option positions is set")):
+            with self.assertRaisesRegex(libprefix.InvalidArgumentError, sentence):
+                embedder.encode(["one"], **options)
+        with self.assertRaisesRegex(libprefix.InvalidArgumentError, "option logprobs"):
+            libprefix.LLM(self.engine).generate("one", logprobs=True)
 
     def test_classify(self):
         values = libprefix.Classifier(self.engine).classify(["one", "two"], ["good", "bad", "neither"])

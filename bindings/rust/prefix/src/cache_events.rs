@@ -73,11 +73,7 @@ impl CacheEvents {
         read_array_into(&mut self.tokens, |out, capacity, needed, err| unsafe {
             sys::prefix_cache_next_event(engine, next, &mut event, out, capacity, needed, err)
         })?;
-        let lost = if self.next == 0 {
-            0
-        } else {
-            event.sequence - self.next
-        };
+        let lost = event.sequence - self.next;
         self.next = event.sequence + 1;
         Ok(CacheEvent {
             sequence: count(event.sequence),

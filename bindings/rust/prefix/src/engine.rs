@@ -110,7 +110,8 @@ impl Engine {
     }
 
     /// Runs a batch and waits until all its requests are done. A request that fails does not fail the run;
-    /// its results say so. Runs of several threads share what they have in common.
+    /// its results say so. Runs of several threads share what they have in common. Nobody has the job before:
+    /// [`submit`](Engine::submit) gives one that can be cancelled.
     pub fn run(&self, batch: &Batch) -> Result<Job> {
         Job::run(self, batch)
     }

@@ -154,6 +154,7 @@ pub struct Error {
     code: i32,
     message: String,
     function: String,
+    partial_texts: Vec<String>,
 }
 
 impl Error {
@@ -162,7 +163,14 @@ impl Error {
             code: status.code(),
             message: message.into(),
             function: function.into(),
+            partial_texts: Vec::new(),
         }
+    }
+
+    #[cfg(feature = "text")]
+    pub(crate) fn with_partial_texts(mut self, texts: Vec<String>) -> Error {
+        self.partial_texts = texts;
+        self
     }
 
     /// The kind of failure, to match on.
@@ -188,6 +196,12 @@ impl Error {
     /// The function of the library that failed.
     pub fn function(&self) -> &str {
         &self.function
+    }
+
+    /// What there is of the texts that `chat`, `generate` or `answer` did not finish, as where a deadline passed: of the
+    /// error of an item that one, of the error of a call all of them; "" where nothing was begun. None for other calls.
+    pub fn partial_texts(&self) -> &[String] {
+        &self.partial_texts
     }
 }
 
@@ -229,6 +243,7 @@ pub(crate) fn call(
         code: status,
         message: text(&error.message),
         function: text(&error.domain),
+        partial_texts: Vec::new(),
     })
 }
 

@@ -274,19 +274,18 @@ impl OptionsBuilder {
         self.with("stop_tokens", value)
     }
 
-    /// Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
+    /// Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
     pub fn logprobs(self, value: bool) -> Self {
         self.with("logprobs", value)
     }
 
     /// Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector
-    /// of each. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
+    /// of each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
     pub fn pooling(self, value: &str) -> Self {
         self.with("pooling", value)
     }
 
-    /// With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, and of tasks
-    /// that embed.
+    /// With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, not of tasks.
     pub fn positions(self, value: &[i32]) -> Self {
         self.with("positions", value)
     }

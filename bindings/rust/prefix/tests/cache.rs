@@ -199,6 +199,8 @@ fn a_reader_that_was_too_slow_begins_again_with_a_dump() {
     let next = events.next().unwrap().unwrap();
     assert_eq!(next.lost, 2);
     assert_eq!(next.sequence, first.sequence + 3);
+    let mut late = engine.cache_events(0); // where a dump of an empty cache sends a reader, too
+    assert_eq!(late.next().unwrap().unwrap().lost, 3);
     let dump = engine.cache_dump().unwrap();
     assert_eq!(dump.json_lines.lines().count(), 8);
     assert_eq!(dump.next, first.sequence + 7);

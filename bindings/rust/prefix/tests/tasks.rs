@@ -605,6 +605,51 @@ fn one_call_fails_only_when_nothing_succeeds() {
     assert!(some[1].is_ok());
 }
 
+/// As Python's `error.partial`, Java's `partialTexts` and what Go gives beside its error.
+#[test]
+fn what_a_deadline_cut_off_comes_with_the_error() {
+    let (engine, tokenizer) = open();
+    let generate = |prompts: &[String], deadline| {
+        let options = writing(150).set("deadline_ms", deadline).unwrap();
+        prefix::generate(&engine, &tokenizer, prompts, Some(&options))
+    };
+    let once = vec!["once".to_string()];
+    let whole = generate(&once, 0).unwrap().remove(0).unwrap();
+    let (mut count, mut deadline) = (400, 1);
+    loop {
+        assert!(count < 10_000, "no deadline cut a text");
+        let others = (1..count).map(|i| format!("{i} trees and more"));
+        let prompts: Vec<String> = once.iter().cloned().chain(others).collect();
+        let Err(error) = generate(&prompts, deadline) else {
+            count *= 2; // some were done in time
+            continue;
+        };
+        assert_eq!(error.status(), Status::Deadline);
+        assert_eq!(error.partial_texts().len(), count);
+        let begun = &error.partial_texts()[0];
+        assert!(whole.starts_with(begun.as_str()), "{begun:?} {whole:?}");
+        if !begun.is_empty() {
+            break;
+        }
+        deadline *= 2; // it was not begun
+    }
+}
+
+#[test]
+fn an_error_has_the_texts_that_it_is_of() {
+    let (engine, tokenizer) = open();
+    let options = options().set("truncate", "off").unwrap();
+    let options = Some(&options);
+    let long = "long ".repeat(200);
+    let some = prefix::generate(&engine, &tokenizer, &[&long, "short"], options).unwrap();
+    assert_eq!(some[0].as_ref().unwrap_err().partial_texts(), [""]);
+    assert!(some[1].is_ok());
+    let none = prefix::generate(&engine, &tokenizer, &[&long, &long], options).unwrap_err();
+    assert_eq!(none.partial_texts(), ["", ""]);
+    let none = prefix::embed(&engine, &tokenizer, &[&long], options).unwrap_err();
+    assert!(none.partial_texts().is_empty());
+}
+
 #[test]
 fn kinds_have_the_names_of_the_library() {
     let open = open();

@@ -343,7 +343,14 @@ SWIGEXPORT jstring JNICALL Java_io_prefix_internal_NativeJNI_prefix_1feature_1na
 
   (void)jenv;
   (void)jcls;
-  arg1 = (size_t)jarg1;
+  {
+    if (jarg1 < 0) {
+      prefix_java_negative(jenv, "prefix_feature_name", "index", jarg1);
+
+      return 0;
+    }
+    arg1 = (size_t)jarg1;
+  }
   result = (char *)prefix_feature_name(arg1);
   if (result) jresult = (*jenv)->NewStringUTF(jenv, (const char *)result);
   return jresult;
@@ -894,7 +901,14 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1option_1info(
   (void)jenv;
   (void)jcls;
   arg3 = &error3;
-  arg1 = (size_t)jarg1;
+  {
+    if (jarg1 < 0) {
+      prefix_java_negative(jenv, "prefix_option_info", "index", jarg1);
+
+      return 0;
+    }
+    arg1 = (size_t)jarg1;
+  }
   {
     memset(&value2, 0, sizeof value2);
     value2.struct_size = (int32_t)sizeof value2;
@@ -1099,7 +1113,14 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1device_1info(
   (void)jenv;
   (void)jcls;
   arg3 = &error3;
-  arg1 = (size_t)jarg1;
+  {
+    if (jarg1 < 0) {
+      prefix_java_negative(jenv, "prefix_device_info", "index", jarg1);
+
+      return 0;
+    }
+    arg1 = (size_t)jarg1;
+  }
   {
     memset(&value2, 0, sizeof value2);
     value2.struct_size = (int32_t)sizeof value2;
@@ -2999,7 +3020,14 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1cancel_1
   (void)jcls;
   arg3 = &error3;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_cancel_request", "index", jarg2);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   result = prefix_job_cancel_request(arg1,arg2,arg3);
   jresult = 0;
 
@@ -3135,7 +3163,14 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   (void)jcls;
   arg4 = &error4;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_info", "index", jarg2);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     memset(&value3, 0, sizeof value3);
     value3.struct_size = (int32_t)sizeof value3;
@@ -3171,7 +3206,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_message", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -3212,7 +3255,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_values", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -3253,7 +3304,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_tokens", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -3294,7 +3353,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_logprobs", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -3335,7 +3402,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_job *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_partial_tokens", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -4173,7 +4248,16 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1request(
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
-  arg6 = (size_t)jarg6;
+  {
+    if (jarg6 < 0) {
+      prefix_java_negative(jenv, "prefix_sim_request", "n_prompt", jarg6);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
+    arg6 = (size_t)jarg6;
+  }
   result = prefix_sim_request(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6,arg7,arg8);
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
@@ -4268,7 +4352,18 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1order(JNIEnv 
     arg3 = (int32_t *)view3.start;
     arg4 = view3.count;
   }
-  arg5 = (size_t)jarg5;
+  {
+    if (jarg5 < 0) {
+      prefix_java_negative(jenv, "prefix_order", "n_columns", jarg5);
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
+    arg5 = (size_t)jarg5;
+  }
   {
     if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) {
       prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -5482,7 +5577,14 @@ SWIGEXPORT jstring JNICALL Java_io_prefix_internal_NativeJNI_prefix_1recipe_1nam
 
   (void)jenv;
   (void)jcls;
-  arg1 = (size_t)jarg1;
+  {
+    if (jarg1 < 0) {
+      prefix_java_negative(jenv, "prefix_recipe_name", "index", jarg1);
+
+      return 0;
+    }
+    arg1 = (size_t)jarg1;
+  }
   result = (char *)prefix_recipe_name(arg1);
   if (result) jresult = (*jenv)->NewStringUTF(jenv, (const char *)result);
   return jresult;
@@ -6033,7 +6135,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1t
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_tokens", "item", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -6171,7 +6281,14 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1i
   (void)jcls;
   arg4 = &error4;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_info", "item", jarg2);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     memset(&value3, 0, sizeof value3);
     value3.struct_size = (int32_t)sizeof value3;
@@ -6207,7 +6324,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1m
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_message", "item", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -6248,7 +6373,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1v
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_values", "item", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -6289,7 +6422,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1t
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_text", "item", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -6330,7 +6471,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1p
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_partial_text", "item", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
   {
     if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
       prefix_java_close(jenv, &view3, 0);
@@ -6479,8 +6628,26 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1ranking
   arg6 = &value6;
   arg9 = &error9;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (size_t)jarg2;
-  arg3 = (size_t)jarg3;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_ranking", "first", jarg2);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  {
+    if (jarg3 < 0) {
+      prefix_java_negative(jenv, "prefix_task_ranking", "count", jarg3);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg3 = (size_t)jarg3;
+  }
   {
     if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) {
       prefix_java_close(jenv, &view4, 0);

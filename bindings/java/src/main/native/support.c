@@ -120,6 +120,13 @@ void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* er
   if (!(*env)->ExceptionCheck(env) && exception) (*env)->Throw(env, (jthrowable)exception);
 }
 
+void prefix_java_negative(JNIEnv* env, const char* function, const char* parameter, jlong number) {
+  prefix_error error = PREFIX_ERROR_INIT;
+  snprintf(error.domain, sizeof error.domain, "%s", function);
+  snprintf(error.message, sizeof error.message, "%s is %lld; at least 0", parameter, (long long)number);
+  prefix_java_throw(env, PREFIX_ERR_OUT_OF_RANGE, &error);
+}
+
 void prefix_java_no_memory(JNIEnv* env, size_t texts) {
   prefix_error error = PREFIX_ERROR_INIT;
   snprintf(error.message, sizeof error.message, "there is no memory for %zu texts", texts);

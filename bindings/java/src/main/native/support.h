@@ -26,6 +26,8 @@ int prefix_java_memory(JNIEnv* env, jobject object, prefix_java_view* view);
 void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode);
 /* Copies a struct into an array, as much as fits. */
 void prefix_java_store(JNIEnv* env, jbyteArray array, const void* start, size_t size);
+/* Throws OUT_OF_RANGE for a parameter of a function that counts from 0. */
+void prefix_java_negative(JNIEnv* env, const char* function, const char* parameter, jlong number);
 /* Throws OUT_OF_MEMORY for so many texts. */
 void prefix_java_no_memory(JNIEnv* env, size_t texts);
 void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* error);

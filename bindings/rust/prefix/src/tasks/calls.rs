@@ -1,5 +1,5 @@
 //! A whole task in one call, with one rule: results come with their failures, and the call fails only when nothing
-//! has succeeded.
+//! has succeeded. Errors of texts have what was begun of them.
 
 use super::{Ranked, Task, TaskBuilder, TaskKind};
 use crate::error::{Error, Result};
@@ -83,10 +83,9 @@ pub fn answer(
     options: Option<&Options>,
 ) -> Result<Vec<Result<String>>> {
     let builder = Task::builder(engine, tokenizer, TaskKind::Answer, options)?;
-    let task = run(builder, |builder| {
+    write(builder, |builder| {
         builder.add_product(&[context], questions)
-    })?;
-    Ok(texts(&task))
+    })
 }
 
 /// What follows each prompt, or why nothing does; `Err` when nothing follows any.
@@ -97,7 +96,7 @@ pub fn generate(
     options: Option<&Options>,
 ) -> Result<Vec<Result<String>>> {
     let builder = Task::builder(engine, tokenizer, TaskKind::Generate, options)?;
-    Ok(texts(&run(builder, |builder| builder.add(prompts))?))
+    write(builder, |builder| builder.add(prompts))
 }
 
 /// The next message of each conversation, or why there is none; `Err` when there is none at all.
@@ -119,25 +118,50 @@ pub fn chat(
 ) -> Result<Vec<Result<String>>> {
     let items: Vec<String> = chats.iter().map(Chat::json).collect();
     let builder = Task::builder(engine, tokenizer, TaskKind::Chat, options)?;
-    Ok(texts(&run(builder, |builder| builder.add(&items))?))
+    write(builder, |builder| builder.add(&items))
 }
 
 /// A task that is done, and of which something has succeeded.
-fn run<T>(
+fn run<T>(builder: TaskBuilder, fill: impl FnOnce(&mut TaskBuilder) -> Result<T>) -> Result<Task> {
+    let task = finish(builder, fill)?;
+    match failure(&task)? {
+        Some(error) => Err(error),
+        None => Ok(task),
+    }
+}
+
+/// The same of one that writes: its texts. Errors have what was begun of the texts that they are of.
+fn write<T>(
+    builder: TaskBuilder,
+    fill: impl FnOnce(&mut TaskBuilder) -> Result<T>,
+) -> Result<Vec<Result<String>>> {
+    let task = finish(builder, fill)?;
+    let begun = |item| task.partial_text(item).unwrap_or_default();
+    let items = 0..task.len();
+    if let Some(error) = failure(&task)? {
+        return Err(error.with_partial_texts(items.map(begun).collect()));
+    }
+    let text = |item| {
+        let text = task.text(item);
+        text.map_err(|error| error.with_partial_texts(vec![begun(item)]))
+    };
+    Ok(items.map(text).collect())
+}
+
+fn finish<T>(
     mut builder: TaskBuilder,
     fill: impl FnOnce(&mut TaskBuilder) -> Result<T>,
 ) -> Result<Task> {
     fill(&mut builder)?;
     let task = builder.submit()?;
     task.wait()?;
-    if task.totals()?.failed == task.len() as u64 {
-        if let Some((_, error)) = task.first_failure()? {
-            return Err(error);
-        }
-    }
     Ok(task)
 }
 
-fn texts(task: &Task) -> Vec<Result<String>> {
-    (0..task.len()).map(|item| task.text(item)).collect()
+/// Why nothing has succeeded.
+fn failure(task: &Task) -> Result<Option<Error>> {
+    if task.totals()?.failed == task.len() as u64 {
+        return Ok(task.first_failure()?.map(|(_, error)| error));
+    }
+    Ok(None)
 }

@@ -45,7 +45,7 @@ public record CacheEvent(
         return new CacheEvent(
                 Buffers.pick(Kind.values(), raw.getInt(Layout.CACHE_EVENT_KIND)),
                 sequence,
-                from > 0 ? sequence - from : 0,
+                sequence - from,
                 raw.getLong(Layout.CACHE_EVENT_BLOCK),
                 raw.getLong(Layout.CACHE_EVENT_PARENT),
                 raw.getInt(Layout.CACHE_EVENT_NS),

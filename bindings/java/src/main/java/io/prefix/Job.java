@@ -60,12 +60,15 @@ public final class Job extends Owned {
         return poll(millis(timeout), time -> call(raw -> Native.prefix_job_wait(raw, time))) == 0;
     }
 
-    /** As many as a long holds, for times without end. */
+    /** As many as a long holds, for times without end; -1 for all that are negative, from which can be subtracted. */
     static long millis(Duration time) {
+        if (time.isNegative()) {
+            return -1;
+        }
         try {
             return time.toMillis();
         } catch (ArithmeticException e) {
-            return time.isNegative() ? Long.MIN_VALUE : Long.MAX_VALUE;
+            return Long.MAX_VALUE;
         }
     }
 

@@ -525,7 +525,7 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
+     * Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
      *
      * @param value of option logprobs
      * @return this
@@ -536,7 +536,7 @@ abstract class OptionMethods extends Owned {
 
     /**
      * Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector of
-     * each. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
+     * each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that embed.
      *
      * @param value of option pooling
      * @return this
@@ -546,8 +546,7 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, and of tasks
-     * that embed.
+     * With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, not of tasks.
      *
      * @param value of option positions
      * @return this

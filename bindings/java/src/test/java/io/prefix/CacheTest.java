@@ -194,6 +194,8 @@ class CacheTest {
             warm(engine, prompt(32 * 7));
             assertEquals(3 + 7 - 4, events.poll().orElseThrow().lost());
             assertEquals(3, events.stream().count());
+            CacheEvent oldest = engine.cache().events(0).poll().orElseThrow(); // a dump of an empty cache says 0 too
+            assertEquals(2 + 3 + 7 - 4, oldest.lost());
         }
     }
 

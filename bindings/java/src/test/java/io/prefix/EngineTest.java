@@ -123,6 +123,9 @@ class EngineTest {
 
     @Test
     void aTimeIsNeverTakenForNone() {
+        for (Duration past : List.of(Duration.ofNanos(-1), Duration.ofSeconds(Long.MIN_VALUE))) {
+            assertEquals(-1, Job.millis(past), "what has passed of a wait is subtracted from it");
+        }
         Map.of(
                         Duration.ZERO, "0",
                         Duration.ofNanos(1), "1",

@@ -25,6 +25,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 
 @Timeout(120)
 class JobTest {
@@ -76,10 +77,16 @@ class JobTest {
                 assertEquals(2, values.count(1));
                 Totals totals = job.totals();
                 assertTrue(totals.requests() == 3 && totals.failed() == 2 && !totals.time().isZero(), totals.toString());
-                for (int index : new int[] {3, -1}) {
-                    PrefixException e = assertThrows(PrefixException.class, () -> job.values(index));
-                    assertEquals(Status.OUT_OF_RANGE, e.status());
-                }
+                Map<Integer, String> sentences = Map.of(3, "request 3; the job has 3", -1, "index is -1; at least 0");
+                sentences.forEach((index, sentence) -> {
+                    for (Executable call : List.<Executable>of(
+                            () -> job.values(index), () -> job.result(index), () -> job.cancelRequest(index))) {
+                        PrefixException e = assertThrows(PrefixException.class, call);
+                        assertEquals(Status.OUT_OF_RANGE, e.status());
+                        assertEquals(sentence, e.getMessage());
+                        assertTrue(e.domain().startsWith("prefix_job_"), e.domain());
+                    }
+                });
             }
         }
     }

@@ -266,9 +266,12 @@ class TasksTest {
             assertEquals(
                     Status.OUT_OF_RANGE,
                     assertThrows(PrefixException.class, () -> task.ranking(6, 3)).status());
-            assertEquals(
-                    Status.OUT_OF_RANGE,
-                    assertThrows(PrefixException.class, () -> task.ranking(0, -1)).status());
+            for (Executable negative : List.<Executable>of(
+                    () -> task.ranking(0, -1), () -> task.ranking(-1, 1), () -> task.partialText(-1))) {
+                PrefixException e = assertThrows(PrefixException.class, negative);
+                assertEquals(Status.OUT_OF_RANGE, e.status());
+                assertTrue(e.getMessage().endsWith(" is -1; at least 0"), e.getMessage());
+            }
             assertEquals(
                     Status.MISUSE,
                     assertThrows(PrefixException.class, () -> task.add("late", "late")).status());

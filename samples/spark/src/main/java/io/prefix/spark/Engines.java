@@ -15,7 +15,7 @@ import org.apache.spark.network.util.JavaUtils;
  * holds a model and its cache once. All of them have one set of threads and one budget of bytes for keys and values.
  *
  * <p>An engine stays when its last task has ended, since the next one is likely to want it; it goes when another one
- * needs its share of the budget.
+ * needs its share of the budget. One that broke is loaded again for the next task, such as the one that Spark tries again.
  */
 public final class Engines {
     /** What all engines of a process have together. */
@@ -127,10 +127,15 @@ public final class Engines {
      * @throws IllegalStateException when engines that are in use leave no such share
      */
     synchronized Lease lease(String model, Map<String, String> options) {
-        Loaded engine = loaded.get(new Key(model, options));
+        Key key = new Key(model, Map.copyOf(options));
+        Loaded engine = loaded.get(key);
+        if (engine != null && engine.engine.state() != Engine.State.READY) {
+            loaded.remove(key).close(); // it computes nothing more, also for those who still hold it
+            engine = null;
+        }
         if (engine == null) {
             engine = load(model, options);
-            loaded.put(new Key(model, Map.copyOf(options)), engine);
+            loaded.put(key, engine);
         }
         engine.leases++;
         return new Lease(engine);

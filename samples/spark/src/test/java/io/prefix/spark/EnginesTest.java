@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.prefix.Engine;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.BeforeAll;
@@ -72,6 +73,20 @@ class EnginesTest {
             assertEquals(32 << 20, all.engine().stats().kvBudgetBytes());
             assertEquals(Engine.State.CLOSED, busy.engine().state());
             assertThrows(IllegalStateException.class, () -> engines.lease(model, options("8M")));
+        }
+    }
+
+    @Test
+    void oneThatComputesNothingMoreIsLoadedAgain() throws Exception {
+        Engines engines = new Engines(new Engines.Limits(1, "", 32 << 20));
+        try (Engines.Lease broken = engines.lease(model, options("20M"))) {
+            broken.engine().shutdown(Duration.ZERO);
+            try (Engines.Lease again = engines.lease(model, options("20M"))) {
+                assertEquals(Engine.State.READY, again.engine().state());
+            }
+        }
+        try (Engines.Lease other = engines.lease(model, options("30M"))) { // nobody holds the first two any more
+            assertEquals(Engine.State.READY, other.engine().state());
         }
     }
 
