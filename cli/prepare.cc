@@ -14,17 +14,19 @@ std::string option(const Request& request, std::string_view key) {
 }
 
 // The engine stops at the end tokens of the model's configuration; chat templates often use one
-// more to end a turn. Token ids are taken as they are given.
-void add_end_tokens(const Request& request, Text& text, Prepared& prepared) {
+// more to end a turn. Token ids are taken as they are given. A tokenizer may have tokens that were added
+// behind those of the model, which writes none of them.
+void add_end_tokens(const Request& request, Text& text, int32_t vocabulary, Prepared& prepared) {
   if (option(request, "ignore_eos") == "true") return;
   std::string list = option(request, "stop_tokens");
-  for (const int32_t token : text.end_tokens()) list += cat(list.empty() ? "" : ",", token);
+  for (const int32_t token : text.end_tokens())
+    if (token < vocabulary) list += cat(list.empty() ? "" : ",", token);
   if (!list.empty()) prepared.options.emplace_back("stop_tokens", list);
 }
 
 }  // namespace
 
-Prepared prepare(const Request& request, LazyText& text) {
+Prepared prepare(const Request& request, LazyText& text, int32_t vocabulary) {
   Prepared prepared;
   prepared.from = request.from;
   if (request.task == Task::kText)
@@ -37,7 +39,7 @@ Prepared prepare(const Request& request, LazyText& text) {
   else
     prepared.tokens = request.prompt.tokens;
   if (request.task == Task::kGenerate && request.wants_text())
-    add_end_tokens(request, text.need(), prepared);
+    add_end_tokens(request, text.need(), vocabulary, prepared);
   if (request.continuation && request.task == Task::kLogprobs) {
     prepared.from = static_cast<int32_t>(prepared.tokens.size());
     const std::vector<int32_t> more =

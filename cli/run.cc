@@ -101,7 +101,7 @@ class BatchRun {
     const Request& request = requests_[i];
     try {
       if (!request.error.empty()) fail(request.error);
-      const Prepared prepared = prepare(request, text_);
+      const Prepared prepared = prepare(request, text_, engine_.info().vocabulary);
       add(batch, request, prepared);
       choice_sizes_.emplace_back();
       for (const std::vector<int32_t>& choice : prepared.choices)

@@ -445,7 +445,7 @@ class OptionMethods {
     return std::move(self().set("normalize", value, error));
   }
   /* The logits of the model's classification head instead, one for each label. Default false. Of
-   * embeddings, and of tasks that embed. */
+   * embeddings, not of tasks. */
   Options& head(bool value, prefix_error* error = nullptr) & {
     return self().set("head", value, error);
   }

@@ -113,7 +113,8 @@ PREFIX_API prefix_status prefix_tokenizer_special_token(const prefix_tokenizer* 
                                                         prefix_token* token, prefix_error* err);
 /* All tokens after which a generation is over, ascending: eos, eot, eom, those of the model's
  * generation settings, and special tokens of well-known names such as <|im_end|>. Meant for the
- * request option stop_tokens. */
+ * request option stop_tokens, which refuses tokens beyond the model's vocabulary (info of the engine):
+ * leave those out, which were added behind it and which the model never writes. */
 PREFIX_API prefix_status prefix_tokenizer_end_tokens(const prefix_tokenizer* tokenizer,
                                                      prefix_token* out, size_t capacity,
                                                      size_t* needed, prefix_error* err);

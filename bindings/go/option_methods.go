@@ -225,7 +225,7 @@ func (o Options) Dimensions(value int) Options { return o.with("dimensions", val
 func (o Options) Normalize(value bool) Options { return o.with("normalize", value) }
 
 // Head is option head: the logits of the model's classification head instead, one for each label. Default false. Of
-// embeddings, and of tasks that embed.
+// embeddings, not of tasks.
 func (o Options) Head(value bool) Options { return o.with("head", value) }
 
 // Dense is option dense: through the Dense layers that the model's files have behind the pooling, before dimensions and

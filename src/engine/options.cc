@@ -148,7 +148,7 @@ constexpr OptionInfo kTable[] = {
      "Keep the first n values; 0 = all."},
     {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},
     {"head", T::kBool, S::kEmbedding, "false", 0, 0, "",
-     "The logits of the model's classification head instead, one for each label."},
+     "The logits of the model's classification head instead, one for each label. Not of tasks."},
     {"dense", T::kBool, S::kEmbedding, "true", 0, 0, "",
      "Through the Dense layers that the model's files have behind the pooling, before dimensions "
      "and normalize; false, and with head: the hidden states, as with pooling = tokens unless the "

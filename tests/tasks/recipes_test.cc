@@ -151,6 +151,8 @@ TEST_F(Recipes, WrongOptionsAreNamed) {
     refused(task, R"({"max_tokens": 0})", range, {"max_tokens", "0"});
     refused(task, R"({"logprobs": true})", argument, {"logprobs", task});
   }
+  for (const std::string task : {"rerank", "embed", "classify", "answer", "generate", "chat"})
+    refused(task, R"({"head": true})", argument, {"head", task, "recipe"});
   refused("embed", R"({"prompt": "passage"})", absent, {"passage", "document", "query"});
   refused("embed", R"({"dimensions": -1})", range, {"dimensions", "-1"});
   refused("embed", R"({"dimensions": 129})", range, {"dimensions", "129", "128"});

@@ -128,6 +128,21 @@ TEST(Deadline, KeepsWhatIsDone) {
     EXPECT_EQ(std::isnan(score[i]), status[i] != PREFIX_OK) << i;
 }
 
+// The first chunk is encoded by the call that submits, which would take its time for all of these.
+TEST(Deadline, EndsAChunkThatIsBeingEncoded) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  std::string large;
+  while (large.size() < 400'000) large += "trees ";
+  const Task task = rerank(engine, tokenizer, {"Trees?"}, Strings(50, large),
+                           {{"deadline_ms", 1}, {"truncate", "off"}});
+  submit(task);
+  end(task);
+  const std::vector<int32_t> status = statuses(task);
+  EXPECT_EQ(status.back(), PREFIX_ERR_DEADLINE);
+  EXPECT_LT(std::count(status.begin(), status.end(), PREFIX_ERR_PROMPT_TOO_LONG), 50);
+}
+
 TEST(Deadline, ThatIsNotMissedChangesNothing) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();

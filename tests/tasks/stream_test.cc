@@ -280,6 +280,68 @@ TEST(Stop, TokensOfTheCallerAreFurtherOnes) {
   EXPECT_NE(generated({{"ignore_eos", true}, {"stop_tokens", {kEndOfText}}}), plain);
 }
 
+// A token that was added behind those of the model is never written, so it ends nothing; the engine refuses it.
+TEST(Stop, TokensBehindThoseOfTheModelAreLeftOut) {
+  const Engine engine = words_engine();
+  const Tokenizer own = words_tokenizer();
+  const Tokenizer tokenizer = changed_tokenizer([](Json& whole, Json&) {
+    Json& added = whole.at("added_tokens");
+    const Json like = added.at(0);
+    for (int i = 0; i < 64; ++i) {
+      Json token = like;
+      token["id"] = 964 + i;
+      token["content"] = i == 63 ? "<|end_of_text|>" : "<|more " + std::to_string(i) + "|>";
+      added.push_back(token);
+    }
+  });
+  std::vector<prefix_token> ends(8);
+  size_t count = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_tokenizer_end_tokens(tokenizer, ends.data(), ends.size(), &count, e);
+  });
+  ASSERT_EQ(ends.at(count - 1), 1027) << "the model has 1003";
+  const auto texts = [&](const Tokenizer& by, Json options) {
+    options["max_tokens"] = 8;
+    const Task task = task_of(engine, by, "generate", options);
+    add(task, {"Rivers and trees", "Bread is"});
+    run(task);
+    return Strings{answer_text(task, 0), answer_text(task, 1)};
+  };
+  EXPECT_EQ(texts(tokenizer, Json::object()), texts(own, Json::object()));
+  const Json unending = {{"ignore_eos", true}};
+  Json stopped = unending;
+  stopped["stop"] = {"<|more 62|>"};
+  EXPECT_EQ(texts(tokenizer, stopped), texts(own, unending));
+}
+
+// The engine ends at the token of a stop text only where the token is this text, and not what a normalizer makes of it.
+TEST(Stop, IsNoOtherTextOfItsToken) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer =
+      changed_tokenizer([](Json& whole, Json&) { whole["normalizer"] = {{"type", "Lowercase"}}; });
+  const auto texts = [&](Json options) {
+    options.update({{"max_tokens", 30}, {"ignore_eos", true}, {"temperature", 8}, {"seed", 209}});
+    const Task task = task_of(engine, tokenizer, "generate", options);
+    Texts prompts;
+    for (int i = 0; i < 400; ++i) prompts.add(std::to_string(i) + " x");
+    add(task, prompts);
+    run(task);
+    Strings all;
+    for (size_t i = 0; i < prompts.list.size(); ++i) all.push_back(answer_text(task, i));
+    return all;
+  };
+  const Strings whole = texts(Json::object());
+  const auto has_it = [](const std::string& text) { return text.find('e') != std::string::npos; };
+  ASSERT_TRUE(std::ranges::any_of(whole, has_it)) << "else it shows nothing";
+  Strings wanted;
+  for (const std::string& text : whole) {
+    std::string cut = text.substr(0, text.find('E'));
+    cut.erase(cut.find_last_not_of(" \t\n") + 1);
+    wanted.push_back(cut);
+  }
+  EXPECT_EQ(texts({{"stop", "E"}}), wanted);
+}
+
 // A text does not begin with white space, so none ends it there.
 TEST(Stop, WhiteSpaceInFrontIsNoEnd) {
   const Engine engine = words_engine();

@@ -576,5 +576,14 @@ EXPRESSIONS = [
     "{{ messages | groupby('role') | map('first') | list }}", "{{ messages[-1:] | first | attr('role') }}",
     "{{ strftime_now() }}", "{{ raise_exception() }}", "{{ '{:,}'.format(1234567) }}", "{{ '{a[0]}'.format(a=[1]) }}",
     "{{ messages | length - 1 }}", "{{ 'x' if no }}|{{ ('x' if no) is defined }}",
+    # Kinds of characters, and numbers that are written in a text.
+    "'नमस्ते'.isalpha()", "'é漢'.isalpha()", "'Ⅷ'.isalpha()", "'Ⅷ'.isalnum()", "'½'.isdigit()", "'½'.isnumeric()",
+    "'²'.isdigit()", "'²'.isdecimal()", "'三'.isnumeric()", "'aǅ'.islower()", "'Ⓐ'.isupper()", "'a'.isalpha(1)",
+    "'नमस्ते दुनिया' | wordcount", "'½ a_b' | wordcount", "' 5 ' | int", "'+5' | int", "'-5' | int", "'1_000' | int",
+    "'_1' | int(3)", "'1__0' | int(3)", "'1_' | int(3)", "'12 3' | int(3)", "' 2.5\\n' | float", "'1_0.5' | float",
+    "'1e_5' | float(3.0)",
+    # The characters of a text in a loop.
+    "{% for c in 'abc' %}{{ c }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.nextitem }};{% endfor %}",
+    "{% for c in 'hé' | reverse %}{{ c }}{{ loop.last }};{% endfor %}{% for c in '' %}x{% else %}none{% endfor %}",
 ]
 EXPRESSION_MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello there"}]

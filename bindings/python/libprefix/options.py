@@ -204,10 +204,6 @@ class _EmbeddingOptions(RequestOptions, total=False):
     # Scale to length 1 after the cut. Default true. Of embeddings, and of tasks that embed.
     normalize: bool
 
-    # The logits of the model's classification head instead, one for each label. Default false. Of embeddings, and of
-    # tasks that embed.
-    head: bool
-
     # Through the Dense layers that the model's files have behind the pooling, before dimensions and normalize; false,
     # and with head: the hidden states, as with pooling = tokens unless the layers are made for single tokens. Default
     # true. Of embeddings, and of tasks that embed.
@@ -223,6 +219,10 @@ class EmbeddingOptions(_EmbeddingOptions, total=False):
 
     # With pooling = tokens only the vectors at these positions, ascending; empty = all. Of embeddings, not of tasks.
     positions: Sequence[int]
+
+    # The logits of the model's classification head instead, one for each label. Default false. Of embeddings, not of
+    # tasks.
+    head: bool
 
 
 class RankingOptions(RequestOptions, total=False):

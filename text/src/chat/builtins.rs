@@ -5,7 +5,7 @@
 use super::arguments::Arguments;
 use super::meter::{copied, is_a, text_of, weigh};
 use super::python::{self, Side};
-use super::{budget, case, filters, format, json, objects};
+use super::{budget, case, filters, format, json, kinds, objects};
 use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
 use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
 
@@ -133,6 +133,26 @@ fn default(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Er
     })
 }
 
+/// A text that Python reads as a number, without what the engine does not read: white space around it and
+/// underscores between its digits.
+fn number_text(value: Value) -> Result<Value, Error> {
+    let Some(text) = value.as_str() else {
+        return Ok(value);
+    };
+    budget::text(text.len())?;
+    let text = python::strip(text, None, Side::Both);
+    let digit = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.as_bytes().get(at));
+        byte.is_some_and(u8::is_ascii_digit)
+    };
+    let mut gaps = text.match_indices('_');
+    let is_number = gaps.all(|(at, _)| digit(at.checked_sub(1)) && digit(Some(at + 1)));
+    Ok(Value::from(match is_number {
+        true => text.replace('_', ""),
+        false => text.to_string(),
+    }))
+}
+
 /// Something that is no number is `default`.
 fn int(
     state: &mut State,
@@ -147,7 +167,7 @@ fn int(
     let base = base.or(kwargs.get("base")?).unwrap_or(10);
     kwargs.assert_all_used()?;
     budget::spend(weigh(&value)?)?;
-    let args = [value, default.clone(), Value::from(base)];
+    let args = [number_text(value)?, default.clone(), Value::from(base)];
     Ok(state.apply_filter(":int", &args).unwrap_or(default))
 }
 
@@ -163,7 +183,7 @@ fn float(
     kwargs.assert_all_used()?;
     budget::spend(weigh(&value)?)?;
     Ok(state
-        .apply_filter(":float", &[value, default.clone()])
+        .apply_filter(":float", &[number_text(value)?, default.clone()])
         .unwrap_or(default))
 }
 
@@ -261,12 +281,7 @@ fn dictsort(
 }
 
 fn wordcount(value: &Value) -> Result<usize, Error> {
-    let text = text(value)?;
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    Ok(text
-        .split(|c| !word(c))
-        .filter(|piece| !piece.is_empty())
-        .count())
+    Ok(kinds::words(&text(value)?))
 }
 
 /// `truncate(length=255, killwords=False, end="...", leeway=5)`.

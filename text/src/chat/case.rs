@@ -10,7 +10,7 @@ fn lowered(text: &str) -> impl Iterator<Item = (char, String)> + '_ {
 }
 
 /// Letters that are two in one have a third case.
-fn is_titlecase(c: char) -> bool {
+pub fn is_titlecase(c: char) -> bool {
     matches!(
         c,
         'ǅ' | 'ǈ' | 'ǋ' | 'ǲ' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}' |

@@ -306,13 +306,18 @@ pub fn scan(value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// What a loop goes through. Each step counts as instructions.
+/// What a loop goes through. Each step counts as instructions. A text is a list of its characters: of
+/// the text itself the engine does not know the length, and so no last one.
 pub fn each(value: &Value) -> Result<Value, Error> {
     if value.is_none() {
         return Err(Error::new(
             ErrorKind::InvalidOperation,
             "none is not iterable",
         ));
+    }
+    if let Some(text) = value.as_str() {
+        copied(text.chars().count())?;
+        return Ok(text.chars().map(|c| Value::from(c.to_string())).collect());
     }
     scan(value)
 }

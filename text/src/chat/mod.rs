@@ -10,6 +10,7 @@ mod environment;
 mod filters;
 mod format;
 mod json;
+mod kinds;
 mod meter;
 mod number;
 mod objects;

@@ -3,7 +3,7 @@
 
 use super::format::printf;
 use super::meter::text_of;
-use super::{budget, case};
+use super::{budget, case, kinds};
 use crate::error::quote;
 use minijinja::value::{Kwargs, Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -371,6 +371,7 @@ pub fn method(text: &str, name: &str, args: &[Value]) -> Option<Result<Value, Er
         "removesuffix" => needed(args, 0)
             .and_then(string)
             .map(|s| Value::from(text.strip_suffix(s).unwrap_or(text))),
+        name if args.is_empty() => Ok(Value::from(kinds::is_of(text, name)?)),
         _ => return None,
     })
 }

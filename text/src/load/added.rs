@@ -18,6 +18,11 @@ const FIRST_ROLES: [&str; 7] = [
     "mask_token",
 ];
 
+/// Whether every model may have this role.
+pub fn is_standard(role: &str) -> bool {
+    FIRST_ROLES.contains(&role)
+}
+
 /// A token is written as its text or as {"content": text, ...}.
 pub fn token_text(value: &Value) -> Option<&str> {
     value
@@ -49,7 +54,7 @@ pub fn roles(settings: &Map<String, Value>) -> impl Iterator<Item = (&str, &Valu
         .filter_map(|key| settings.get_key_value(*key));
     let others = settings
         .iter()
-        .filter(|(key, _)| key.ends_with("_token") && !FIRST_ROLES.contains(&&***key));
+        .filter(|(key, _)| key.ends_with("_token") && !is_standard(key));
     first
         .chain(others)
         .chain(further.into_iter().flatten())
@@ -105,14 +110,23 @@ pub fn add(tokenizer: &mut Tokenizer, settings: &Map<String, Value>) -> Result<(
         let was = there.get(text).is_some_and(|token| token.special);
         token.special |= was || of_roles.contains(text);
     }
-    let mut named: HashSet<String> = tokens.iter().map(|token| token.content.clone()).collect();
+    let in_list: HashSet<String> = tokens.iter().map(|token| token.content.clone()).collect();
+    let mut places: HashMap<String, usize> = HashMap::new();
     let values = roles(settings).map(|(_, value)| value);
     for token in values
         .chain(without_role(settings))
         .filter_map(|value| token(value, true))
     {
-        if !there.contains_key(&*token.content) && named.insert(token.content.clone()) {
-            tokens.push(token);
+        if there.contains_key(&*token.content) || in_list.contains(&token.content) {
+            continue;
+        }
+        // Of those that are named twice, what is said last counts.
+        match places.get(&token.content) {
+            Some(place) => tokens[*place] = token,
+            None => {
+                places.insert(token.content.clone(), tokens.len());
+                tokens.push(token);
+            }
         }
     }
     tokens.retain(|token| there.get(&*token.content) != Some(&token));
@@ -202,6 +216,23 @@ mod tests {
         let offsets = text.encode_offsets("a </s> a", EncodeOptions::default());
         assert_eq!(offsets.unwrap().offsets[1], (2, 7));
         assert_eq!(text.decode(&[1, 2], true).unwrap(), "a");
+        // One that a list leaves out stays what it is, as in transformers 5.23.
+        let text = load(
+            own(false, false),
+            json!({"eos_token": "</s>", "added_tokens_decoder": {"3": {"content": "<x>"}}}),
+        );
+        assert_eq!(text.decode(&[1, 2, 3], true).unwrap(), "a </s> <x>");
+        assert_eq!(text.ends(), [2]);
+    }
+
+    #[test]
+    fn of_a_token_that_is_named_twice_the_last_counts() {
+        let config = json!({"eos_token": {"content": "</s>", "rstrip": true}, "pad_token": {"content": "<z>"},
+            "unk_token": {"content": "<z>", "rstrip": true}, "additional_special_tokens": ["</s>"]});
+        let text = load(json!([]), config);
+        let found = text.encode_offsets("</s> a<z> a", EncodeOptions::default());
+        let ends: Vec<usize> = found.unwrap().offsets.iter().map(|(_, end)| *end).collect();
+        assert_eq!(ends, [4, 6, 9, 11], "unk is before pad");
     }
 
     #[test]

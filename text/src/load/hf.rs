@@ -126,12 +126,32 @@ fn read_json(folder: &Path, name: &str) -> Result<Option<Settings>> {
         .transpose()
 }
 
-/// special_tokens_map.json has only what tokenizer_config.json leaves open.
+/// As transformers reads special_tokens_map.json: only beside a tokenizer_config.json that lists no tokens, of the
+/// time when each file had a half of them, and then its roles go before those of that one.
 fn add_map(config: &mut Settings, map: Settings) {
-    for (key, value) in map {
-        if config.get(&key).is_none_or(Value::is_null) {
-            config.insert(key, value);
+    const OLDER: &str = "additional_special_tokens";
+    const FURTHER: &str = "extra_special_tokens";
+    let has = |config: &Settings, key: &str| config.get(key).is_some_and(|value| !value.is_null());
+    if has(config, "added_tokens_decoder") {
+        return;
+    }
+    let has_further = has(config, OLDER) || config.get(FURTHER).is_some_and(Value::is_array);
+    for (key, mut value) in map {
+        let is_kept = match &*key {
+            OLDER => has_further,
+            // A role of this model alone.
+            key => !added::is_standard(key) && key.ends_with("_token") && has(config, key),
+        };
+        if is_kept {
+            continue;
         }
+        if key == FURTHER {
+            if let (Some(Value::Array(there)), Value::Array(more)) = (config.get(&key), &value) {
+                let new = more.iter().filter(|token| !there.contains(token));
+                value = Value::Array(there.iter().chain(new).cloned().collect());
+            }
+        }
+        config.insert(key, value);
     }
 }
 

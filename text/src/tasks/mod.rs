@@ -24,6 +24,7 @@ mod recipe_file;
 mod rerank;
 mod results;
 mod setup;
+mod stops;
 mod task;
 mod work;
 mod written;

@@ -5,6 +5,7 @@ use super::kind::Kind;
 use super::model::Model;
 use super::prompt::Truncate;
 use super::recipe::Recipe;
+use super::stops::Stops;
 use super::KINDS;
 use crate::error::{quote, quote_all, Error, Result};
 use crate::text::Text;
@@ -25,7 +26,7 @@ pub struct Options {
     pub chunk_tokens: usize,
     pub stream: bool,
     /// Texts before which an answer ends.
-    pub stops: Vec<String>,
+    pub stops: Stops,
     /// Of the whole task; 0 = none.
     pub deadline_ms: u64,
     /// Options of the engine's requests.
@@ -58,12 +59,15 @@ impl Reader {
     }
 }
 
+/// What tasks read is theirs to say: a recipe has a head, or none, and results have no place for log-probabilities.
+const REQUESTS_ONLY: [&str; 2] = ["head", "logprobs"];
+
 /// Options that not every task has are refused where they mean nothing.
 fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
     for key in object.keys() {
-        if key == "logprobs" {
+        if REQUESTS_ONLY.contains(&key.as_str()) {
             return Err(Error::argument(format!(
-                "option {key} is for requests of token ids: task {} does not tell them",
+                "option {key} is for requests of token ids: what task {} reads of its own is in its recipe",
                 kind.name
             )));
         }
@@ -113,7 +117,6 @@ impl Options {
             _ => Vec::new(),
         };
         stops.push(recipe.stop.clone());
-        stops.retain(|stop| !stop.is_empty());
         let prompt = reader.text("prompt").filter(|name| !name.is_empty());
         let prompt = match (prompt, recipe.prompts.len()) {
             (Some(name), _) => name,
@@ -148,7 +151,7 @@ impl Options {
             prompt,
             chunk_tokens: reader.number("chunk_tokens", 65_536),
             stream: reader.flag("stream"),
-            stops,
+            stops: Stops::new(stops)?,
             deadline_ms: reader.number("deadline_ms", 0) as u64,
             request: {
                 let mut request = recipe.request.clone();

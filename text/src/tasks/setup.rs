@@ -222,11 +222,10 @@ fn request_options(
         };
         // Where a stop text is a token of its own, the engine itself can end there. White space does not end a text
         // that it begins.
-        for stop in options.stops.iter().filter(|stop| !stop.trim().is_empty()) {
-            if let Ok(ids) = text.encode(stop, EncodeOptions::default()) {
-                if let [id] = ids[..] {
-                    stops.extend((id < vocabulary).then(|| id.to_string()));
-                }
+        let texts = options.stops.texts().iter();
+        for stop in texts.filter(|stop| !stop.trim().is_empty()) {
+            if let Some(id) = own_token(text, stop).filter(|id| *id < vocabulary) {
+                stops.push(id.to_string());
             }
         }
         let asked = given.text("stop_tokens")?;
@@ -234,6 +233,18 @@ fn request_options(
         request.insert("stop_tokens".into(), stops.join(",").into());
     }
     engine.options(&Value::Object(request).to_string())
+}
+
+/// The token that is this text. A normalizer makes that of another text too, and of unknown ones there is one for all.
+fn own_token(text: &Text, stop: &str) -> Option<i32> {
+    let ids = text.encode(stop, EncodeOptions::default()).ok()?;
+    let &[id] = &ids[..] else {
+        return None;
+    };
+    // A special token may show in no text.
+    let is_named = text.token_id(stop) == u32::try_from(id).ok();
+    let is_own = is_named || text.decode(&ids, false).ok()?.contains(stop);
+    is_own.then_some(id)
 }
 
 /// A chunk that is longer than the engine's queue would never fit.

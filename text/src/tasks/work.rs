@@ -145,6 +145,10 @@ impl Work {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|end| Instant::now() >= end)
+    }
+
     fn progress(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(|e| e.into_inner())
     }
@@ -236,7 +240,7 @@ impl Work {
                 progress,
                 Error::new(Code::Cancelled, "the task was cancelled"),
             );
-        } else if self.deadline.is_some_and(|end| Instant::now() >= end) {
+        } else if self.is_late() {
             let ms = self.setup.options.deadline_ms;
             let message = format!("the task was not done after {ms} ms (option deadline_ms)");
             self.give_up(progress, Error::new(Code::Deadline, message));

@@ -6,6 +6,7 @@
 //!                     gone      given    may be white space at the end, may begin a stop text
 //! ```
 
+use super::stops::{Place, Stops};
 use crate::detok::Detok;
 use crate::error::Result;
 use crate::text::Text;
@@ -15,13 +16,13 @@ use std::sync::Arc;
 /// that is kept; and whether there was one.
 pub fn finished(
     text: &Text,
-    stops: &[String],
+    stops: &Stops,
     keep_space: bool,
     tokens: &[i32],
 ) -> Result<(String, bool)> {
     let whole = text.decode(&with_text(tokens, text.vocab_size()), true)?;
     let front = if keep_space { 0 } else { blank(&whole) };
-    let stop = stop_in(&whole, 0, front, stops);
+    let stop = stops.find(&mut stops.start(), &whole, 0, front);
     let given = &whole[..stop.unwrap_or(whole.len())];
     let given = if keep_space { given } else { given.trim() };
     Ok((given.to_string(), stop.is_some()))
@@ -30,20 +31,6 @@ pub fn finished(
 /// Bytes of white space in front.
 fn blank(text: &str) -> usize {
     text.len() - text.trim_start().len()
-}
-
-/// Where the stop text begins that is whole first: which one it is must not depend on how much was
-/// generated after it. There is none before `from`; white space does not end a text that it begins.
-fn stop_in(text: &str, from: usize, blank: usize, stops: &[String]) -> Option<usize> {
-    let found = stops.iter().filter_map(|stop| {
-        let from = match stop.trim().is_empty() {
-            true => from.max(blank),
-            false => from,
-        };
-        let at = from + text[from..].find(stop)?;
-        Some((at + stop.len(), at))
-    });
-    found.min().map(|(_, at)| at)
 }
 
 /// Models pad their embedding beyond the vocabulary; those tokens stand for no text.
@@ -66,8 +53,8 @@ pub struct Written {
     blank: usize,
     /// Bytes behind those that were given out.
     given: usize,
-    /// Bytes before which there is no stop text.
-    searched: usize,
+    /// In the search for stop texts.
+    place: Place,
     /// A stop text has come.
     pub is_over: bool,
     /// Tokens are missing: the rest comes when all is done.
@@ -75,7 +62,7 @@ pub struct Written {
 }
 
 impl Written {
-    pub fn new(text: &Arc<Text>, keep_space: bool) -> Written {
+    pub fn new(text: &Arc<Text>, stops: &Stops, keep_space: bool) -> Written {
         Written {
             vocab_size: text.vocab_size(),
             detok: Detok::new(text.clone(), true),
@@ -83,14 +70,14 @@ impl Written {
             keep_space,
             blank: 0,
             given: 0,
-            searched: 0,
+            place: stops.start(),
             is_over: false,
             is_broken: false,
         }
     }
 
     /// Takes the next token.
-    pub fn push(&mut self, token: i32, stops: &[String]) -> Result<()> {
+    pub fn push(&mut self, token: i32, stops: &Stops) -> Result<()> {
         if self.is_over || self.is_broken {
             return Ok(());
         }
@@ -98,13 +85,12 @@ impl Written {
         if !self.keep_space && self.blank == self.text.len() {
             self.blank += blank(&piece);
         }
+        let searched = self.text.len();
         self.text.push_str(&piece);
-        if let Some(at) = stop_in(&self.text, self.searched, self.blank, stops) {
+        let stop = stops.find(&mut self.place, &self.text, searched, self.blank);
+        if let Some(at) = stop {
             self.text.truncate(at);
             self.is_over = true;
-        } else {
-            let longest = stops.iter().map(String::len).max().unwrap_or(0);
-            self.searched = floor(&self.text, self.text.len().saturating_sub(longest));
         }
         Ok(())
     }
@@ -115,13 +101,13 @@ impl Written {
     }
 
     /// What can be given out now and will not be taken back; often nothing.
-    pub fn piece(&mut self, stops: &[String]) -> String {
+    pub fn piece(&mut self, stops: &Stops) -> String {
         if self.is_broken {
             return String::new();
         }
         let held = match self.is_over {
             true => 0,
-            false => begun(&self.text, stops),
+            false => stops.begun(self.place),
         };
         let sure = &self.text[..self.text.len() - held];
         let sure = if self.keep_space {
@@ -139,25 +125,6 @@ impl Written {
     pub fn rest(&self, finished: &str) -> String {
         finished.get(self.given..).unwrap_or("").to_string()
     }
-}
-
-/// Bytes at the end that may be the beginning of a stop text.
-fn begun(text: &str, stops: &[String]) -> usize {
-    let longest = |stop: &String| {
-        (1..stop.len())
-            .rev()
-            .filter(|n| stop.is_char_boundary(*n))
-            .find(|n| text.ends_with(&stop[..*n]))
-    };
-    stops.iter().filter_map(longest).max().unwrap_or(0)
-}
-
-/// The start of a character at or before a byte.
-fn floor(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 #[cfg(test)]
@@ -179,14 +146,14 @@ mod tests {
         )
         .unwrap();
         let text = Arc::new(Text::new(loaded).unwrap());
-        let stops = [" Q".to_string()];
+        let stops = Stops::new(vec![" Q".to_string()]).unwrap();
         for (tokens, wanted) in [
             (&[1][..], ""),
             (&[3, 1], ""),
             (&[2, 1], "A"),
             (&[3, 2, 1], "A"),
         ] {
-            let mut written = Written::new(&text, false);
+            let mut written = Written::new(&text, &stops, false);
             let mut pieces = String::new();
             for token in tokens {
                 written.push(*token, &stops).unwrap();
@@ -218,12 +185,13 @@ mod tests {
         });
         let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
         let tokenizer = Arc::new(Text::new(loaded).unwrap());
-        let stops: Vec<String> = stops.iter().map(|s| s.to_string()).collect();
+        let texts = stops;
+        let stops = Stops::new(texts.iter().map(|s| s.to_string()).collect()).unwrap();
         let tokens: Vec<i32> = text
             .chars()
             .map(|c| ids.iter().position(|i| *i == c).unwrap() as i32)
             .collect();
-        let mut written = Written::new(&tokenizer, keep_space);
+        let mut written = Written::new(&tokenizer, &stops, keep_space);
         let mut pieces = Vec::new();
         for token in &tokens {
             written.push(*token, &stops).unwrap();
@@ -232,7 +200,7 @@ mod tests {
         let (whole, stopped) = finished(&tokenizer, &stops, keep_space, &tokens).unwrap();
         assert_eq!(stopped, written.is_over);
         pieces.push(written.rest(&whole));
-        assert_eq!(pieces.concat(), whole, "{text:?} {stops:?}");
+        assert_eq!(pieces.concat(), whole, "{text:?} {texts:?}");
         (pieces, whole, written.is_over)
     }
 
@@ -289,13 +257,13 @@ mod tests {
 
     #[test]
     fn lost_tokens_leave_the_rest_to_the_end() {
-        let (stops, text) = (Vec::new(), "ab");
+        let (stops, text) = (Stops::new(Vec::new()).unwrap(), "ab");
         let loaded = from_texts(
             r#"{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "decoder": {"type": "Fuse"}}"#,
             None,
         )
         .unwrap();
-        let mut written = Written::new(&Arc::new(Text::new(loaded).unwrap()), false);
+        let mut written = Written::new(&Arc::new(Text::new(loaded).unwrap()), &stops, false);
         written.push(0, &stops).unwrap();
         assert_eq!(written.piece(&stops), "a");
         written.lose();

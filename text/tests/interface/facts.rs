@@ -60,15 +60,68 @@ pub fn facts() {
     let tokenizer = Tokenizer::open(folder.to_str().unwrap()).unwrap();
     let info = tokenizer.info();
     assert_eq!(info["source"], "directory");
-    assert_eq!(info["special_tokens"]["eos"]["text"], "<|end_of_text|>");
+    assert_eq!(info["special_tokens"]["eos"]["text"], "<think>");
     assert_eq!(info["special_tokens"]["mask"]["text"], "</think>");
-    assert_eq!(info["end_tokens"], json!([7, 9, ends[0], ends[1]]));
+    let mut all = [7, 9, ends[0], ends[1], id("<think>")];
+    all.sort();
+    assert_eq!(info["end_tokens"], json!(all));
     assert_eq!(
         info["chat_templates"],
         json!(["default", "rag", "tool_use"])
     );
     assert_eq!(tokenizer.chat_text(messages, "").unwrap(), "file");
     assert!(Tokenizer::open(&file).is_err());
+    // As in transformers 5.23, the map is not read where the other file lists the tokens.
+    let mut listed = config.clone();
+    listed["added_tokens_decoder"] = json!({});
+    scratch.write("m/tokenizer_config.json", listed.to_string());
+    let tokenizer = Tokenizer::open(folder.to_str().unwrap()).unwrap();
+    let info = tokenizer.info();
+    assert_eq!(info["special_tokens"]["eos"]["text"], "<|end_of_text|>");
+    assert!(info["special_tokens"]["mask"].is_null());
+    // Elsewhere lists of further tokens are put together, or the older one of them is that of the first file.
+    for (own, map, wanted) in [
+        (
+            json!({"extra_special_tokens": ["<a>", "<b>"]}),
+            json!({"extra_special_tokens": ["<b>", "<c>"]}),
+            &["<a>", "<b>", "<c>"][..],
+        ),
+        (
+            json!({"additional_special_tokens": ["<a>"]}),
+            json!({"additional_special_tokens": ["<c>"], "pad_token": null}),
+            &["<a>"],
+        ),
+        (
+            json!({"extra_special_tokens": {"image_token": "<a>"}, "boi_token": "<b>"}),
+            json!({"additional_special_tokens": ["<c>"], "boi_token": "<d>"}),
+            &["<b>", "<a>", "<c>"],
+        ),
+        (
+            json!({}),
+            json!({"additional_special_tokens": ["<c>"]}),
+            &["<c>"],
+        ),
+    ] {
+        let mut config = config.clone();
+        config["pad_token"] = json!("<think>");
+        config
+            .as_object_mut()
+            .unwrap()
+            .extend(own.as_object().unwrap().clone());
+        scratch.write("m/tokenizer_config.json", config.to_string());
+        scratch.write("m/special_tokens_map.json", map.to_string());
+        let tokenizer = Tokenizer::open(folder.to_str().unwrap()).unwrap();
+        let size = tokenizer.vocab_size() as usize;
+        let found: Vec<String> = (size - wanted.len()..size)
+            .map(|id| tokenizer.decode(&[id as i32], 0).unwrap())
+            .collect();
+        assert_eq!(found, wanted, "{map}");
+        let has_pad = map.get("pad_token").is_none();
+        assert_eq!(
+            tokenizer.info()["special_tokens"]["pad"].is_object(),
+            has_pad
+        );
+    }
     // A link that leads nowhere is not "no such file".
     let link = folder.join("special_tokens_map.json");
     std::fs::remove_file(&link).unwrap();

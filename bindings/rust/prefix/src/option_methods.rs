@@ -300,8 +300,8 @@ impl OptionsBuilder {
         self.with("normalize", value)
     }
 
-    /// The logits of the model's classification head instead, one for each label. Default false. Of embeddings, and of
-    /// tasks that embed.
+    /// The logits of the model's classification head instead, one for each label. Default false. Of embeddings, not of
+    /// tasks.
     pub fn head(self, value: bool) -> Self {
         self.with("head", value)
     }

@@ -18,9 +18,10 @@ impl Work {
         let mut before: Vec<i32> = Vec::new();
         let mut distinct = 0;
         while progress.next < self.inputs.len()
-            && chunk.items.len() < self.setup.chunk_items
+            && chunk.items.len() + bad.len() < self.setup.chunk_items
             && distinct * CHUNKS < self.setup.options.chunk_tokens
             && !self.is_cancelled()
+            && !self.is_late()
         {
             if progress.lists.is_some() {
                 distinct += self.add_block(progress, &mut chunk)?.len();

@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::tasks::setup::Setup;
+use crate::tasks::stops::Stops;
 use crate::tasks::written::Written;
 
 pub(super) struct Texts {
@@ -13,15 +14,16 @@ pub(super) struct Texts {
 impl Texts {
     /// None where nobody wants to see tokens before all of them are there.
     pub(super) fn new(setup: &Setup, requests: usize) -> Option<Texts> {
-        let is_wanted = setup.options.stream || !setup.options.stops.is_empty();
-        let begin = || Written::new(&setup.text, setup.options.recipe.keep_space);
+        let is_wanted = setup.options.stream || !setup.options.stops.texts().is_empty();
+        let (stops, keep_space) = (&setup.options.stops, setup.options.recipe.keep_space);
+        let begin = || Written::new(&setup.text, stops, keep_space);
         (setup.method().writes_text() && is_wanted).then(|| Texts {
             texts: (0..requests).map(|_| begin()).collect(),
         })
     }
 
     /// Takes a token of a request; whether its text is over now, by a stop text.
-    pub(super) fn push(&mut self, index: usize, token: i32, stops: &[String]) -> Result<bool> {
+    pub(super) fn push(&mut self, index: usize, token: i32, stops: &Stops) -> Result<bool> {
         let text = &mut self.texts[index];
         let was_over = text.is_over;
         text.push(token, stops)?;
@@ -29,7 +31,7 @@ impl Texts {
     }
 
     /// What of a text has become sure; often nothing.
-    pub(super) fn piece(&mut self, index: usize, stops: &[String]) -> String {
+    pub(super) fn piece(&mut self, index: usize, stops: &Stops) -> String {
         self.texts[index].piece(stops)
     }
 

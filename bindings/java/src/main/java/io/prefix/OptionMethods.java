@@ -576,8 +576,8 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * The logits of the model's classification head instead, one for each label. Default false. Of embeddings, and of
-     * tasks that embed.
+     * The logits of the model's classification head instead, one for each label. Default false. Of embeddings, not of
+     * tasks.
      *
      * @param value of option head
      * @return this
