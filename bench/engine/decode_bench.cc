@@ -13,7 +13,7 @@
 #include "batches.h"
 #include "engine/memory_estimate.h"
 #include "model/architecture.h"
-#include "model/weights.h"
+#include "model/load/weights.h"
 
 namespace {
 

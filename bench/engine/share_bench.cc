@@ -17,7 +17,7 @@
 #include "../ops/scan_flops.h"
 #include "batches.h"
 #include "engine/engine.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "model/model_info.h"
 
 namespace {

@@ -26,7 +26,7 @@
 #include "base/json.h"
 #include "batches.h"
 #include "engine/engine.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "tree/hybrid_replay.h"
 
 namespace {

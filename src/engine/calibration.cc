@@ -11,8 +11,8 @@
 #include "cache/kv_memory.h"
 #include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
-#include "model/packed_model.h"
-#include "model/weights.h"
+#include "model/load/packed_model.h"
+#include "model/load/weights.h"
 
 namespace prefix {
 namespace {

@@ -18,8 +18,8 @@
 #include "engine/schedule/scheduler.h"
 #include "engine/warnings.h"
 #include "model/architecture.h"
-#include "model/pack_writer.h"
-#include "model/weights.h"
+#include "model/load/pack_writer.h"
+#include "model/load/weights.h"
 #include "ops/devices.h"
 
 namespace prefix {

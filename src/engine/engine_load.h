@@ -24,7 +24,7 @@
 
 #include "engine/completion_queue.h"
 #include "engine/engine.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 
 namespace prefix {
 

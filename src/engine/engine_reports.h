@@ -7,7 +7,7 @@
 
 #include "cache/cache_events.h"
 #include "cache/tier.h"
-#include "model/declared.h"
+#include "model/config/declared.h"
 
 namespace prefix {
 

@@ -9,9 +9,9 @@
 #include "engine/warnings.h"
 #include "model/architecture.h"
 #include "model/layer.h"
+#include "model/load/weights.h"
 #include "model/rope.h"
 #include "model/step_memory.h"
-#include "model/weights.h"
 #include "ops/devices.h"
 #include "ops/packed_load.h"
 

@@ -5,7 +5,7 @@
 
 #include "engine/engine_reports.h"
 #include "engine/options.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "ops/devices.h"
 
 namespace prefix {

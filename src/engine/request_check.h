@@ -3,7 +3,7 @@
 
 #include "cache/namespaces.h"
 #include "engine/request.h"
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace prefix {
 

@@ -7,8 +7,8 @@
 
 #include "engine/options.h"
 #include "engine/request_check.h"
-#include "model/config.h"
-#include "model/declared.h"
+#include "model/config/config.h"
+#include "model/config/declared.h"
 
 namespace prefix {
 

@@ -32,7 +32,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/config.h"
+#include "model/config/config.h"
 #include "ops/buffers.h"
 #include "ops/op.h"
 

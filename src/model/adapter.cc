@@ -7,9 +7,9 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/safetensors.h"
-#include "model/tensor_names.h"
-#include "model/tensor_rows.h"
+#include "model/files/safetensors.h"
+#include "model/load/tensor_names.h"
+#include "model/load/tensor_rows.h"
 
 namespace prefix {
 namespace {

@@ -24,11 +24,11 @@
 
 #include "base/input_folder.h"
 #include "base/sha256.h"
-#include "model/adapter_config.h"
 #include "model/architecture.h"
-#include "model/config.h"
+#include "model/config/adapter_config.h"
+#include "model/config/config.h"
+#include "model/files/tensor_file.h"
 #include "model/layer.h"
-#include "model/tensor_file.h"
 #include "ops/low_rank.h"
 #include "ops/op.h"
 

@@ -6,9 +6,9 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/config.h"
-#include "model/json_file.h"
-#include "model/safetensors.h"
+#include "model/config/config.h"
+#include "model/files/json_file.h"
+#include "model/files/safetensors.h"
 
 namespace prefix {
 namespace {

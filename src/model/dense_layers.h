@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "base/input_folder.h"
-#include "model/declared.h"
-#include "model/tensor_file.h"
+#include "model/config/declared.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

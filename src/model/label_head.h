@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

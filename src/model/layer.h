@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "model/architecture.h"
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace prefix {
 

@@ -5,10 +5,10 @@
 
 #include "base/status.h"
 #include "model/activation_buffers.h"
+#include "model/load/weights.h"
 #include "model/rope.h"
 #include "model/row_pieces.h"
 #include "model/step_memory.h"
-#include "model/weights.h"
 
 namespace prefix {
 

@@ -7,10 +7,10 @@
 
 #include "base/json_text.h"
 #include "model/architecture.h"
-#include "model/model_files.h"
-#include "model/packed_model.h"
+#include "model/files/model_files.h"
+#include "model/load/packed_model.h"
+#include "model/load/weights.h"
 #include "model/step_memory.h"
-#include "model/weights.h"
 
 namespace prefix {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace prefix {
 

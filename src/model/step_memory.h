@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/config.h"
+#include "model/config/config.h"
 #include "ops/device_sizes.h"
 #include "ops/scan_plan.h"
 

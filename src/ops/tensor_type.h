@@ -31,7 +31,7 @@ enum class TensorType : int32_t {
   kI64,
   kF8_E4M3,
   kF8_E8M0,
-  kUnread,  // any other, which the file has a word for (model/tensor_file.h)
+  kUnread,  // any other, which the file has a word for (model/files/tensor_file.h)
 };
 
 // Whole numbers and 8-bit floats, which are weights together with scales only; and what is not read.

@@ -6,7 +6,7 @@
 #include "base/page.h"
 #include "engine/random_requests.h"
 #include "engine/schedule/scheduler.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 
 namespace prefix {
 namespace {

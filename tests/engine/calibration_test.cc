@@ -10,7 +10,7 @@
 
 #include "engine/engine_support.h"
 #include "model/architecture.h"
-#include "model/weights.h"
+#include "model/load/weights.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
 #include "support/temp_folder.h"

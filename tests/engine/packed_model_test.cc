@@ -1,6 +1,6 @@
 // Option pack_to: what it writes computes the bits of compute=int8 with the model itself, wherever
 // it is read from and at whatever level it was written; what is damaged is refused.
-#include "model/packed_model.h"
+#include "model/load/packed_model.h"
 
 #include <gtest/gtest.h>
 
@@ -19,8 +19,8 @@
 #include "engine/calibration.h"
 #include "engine/engine_support.h"
 #include "engine/poisoned_checkpoint.h"
+#include "model/files/model_files.h"
 #include "model/model.h"
-#include "model/model_files.h"
 #include "model/model_info.h"
 #include "support/cases.h"
 #include "support/expect_error.h"

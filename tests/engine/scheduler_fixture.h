@@ -12,7 +12,7 @@
 #include "cache/kv_memory.h"
 #include "engine/schedule/scheduler.h"
 #include "engine_support.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "support/manual_clock.h"
 
 namespace prefix::testing_support {

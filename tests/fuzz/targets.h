@@ -16,11 +16,11 @@
 #include "base/json.h"
 #include "base/status.h"
 #include "fuzz/still_device.h"
-#include "model/config.h"
-#include "model/gguf.h"
-#include "model/packed_model.h"
-#include "model/quantised_tensors.h"
-#include "model/safetensors.h"
+#include "model/config/config.h"
+#include "model/files/gguf.h"
+#include "model/files/quantised_tensors.h"
+#include "model/files/safetensors.h"
+#include "model/load/packed_model.h"
 
 namespace prefix::fuzz {
 

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <random>
 
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "random_adapter.h"
 #include "support/golden.h"
 #include "support/renamed_tensors.h"

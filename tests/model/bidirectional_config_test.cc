@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "config_support.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "model/step_memory.h"
 
 namespace prefix {

@@ -10,9 +10,9 @@
 
 #include "base/status.h"
 #include "model/architecture.h"
+#include "model/files/model_files.h"
+#include "model/load/weights.h"
 #include "model/model.h"
-#include "model/model_files.h"
-#include "model/weights.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
 #include "support/build_folder.h"

@@ -10,8 +10,8 @@
 #include "base/input_file.h"
 #include "base/json.h"
 #include "gguf_writer.h"
-#include "model/config.h"
-#include "model/gguf.h"
+#include "model/config/config.h"
+#include "model/files/gguf.h"
 #include "support/expect_error.h"
 
 namespace prefix::testing_support {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "model/architecture.h"
-#include "model/model_files.h"
-#include "model/weights.h"
+#include "model/files/model_files.h"
+#include "model/load/weights.h"
 #include "support/golden.h"
 #include "support/temp_folder.h"
 

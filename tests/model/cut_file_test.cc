@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/status.h"
+#include "model/files/model_files.h"
 #include "model/model.h"
-#include "model/model_files.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
 #include "support/build_folder.h"

@@ -1,5 +1,5 @@
 // What the files of a model say of how it is used: labels, pooling.
-#include "model/declared.h"
+#include "model/config/declared.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "gguf_writer.h"
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 

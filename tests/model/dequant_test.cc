@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 #include "support/golden.h"
 #include "support/hex.h"
 #include "support/sha256.h"

@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "model/copied_model.h"
-#include "model/expert_rows.h"
+#include "model/load/expert_rows.h"
 #include "model/model_info.h"
 #include "support/expect_error.h"
 #include "support/golden.h"

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "model/config.h"
+#include "model/config/config.h"
 #include "model/step_memory.h"
 #include "ops/gpu/workspace.h"
 #include "support/expect_error.h"

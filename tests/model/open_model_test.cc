@@ -13,11 +13,11 @@
 
 #include "base/json.h"
 #include "model/architecture.h"
+#include "model/files/model_files.h"
 #include "model/gguf_writer.h"
-#include "model/model_files.h"
+#include "model/load/weights.h"
 #include "model/model_info.h"
 #include "model/safetensors_writer.h"
-#include "model/weights.h"
 #include "random_checkpoint.h"
 #include "support/build_folder.h"
 #include "support/expect_error.h"

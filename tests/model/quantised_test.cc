@@ -14,9 +14,9 @@
 
 #include "base/status.h"
 #include "engine/engine_support.h"
-#include "model/quantised_blocks.h"
-#include "model/quantised_tensors.h"
-#include "model/safetensors.h"
+#include "model/files/quantised_tensors.h"
+#include "model/files/safetensors.h"
+#include "model/load/quantised_blocks.h"
 #include "ops/dequant.h"
 #include "safetensors_writer.h"
 #include "support/expect_error.h"

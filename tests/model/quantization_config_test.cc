@@ -1,5 +1,5 @@
 // "quantization_config": what is read of each method, and what is refused by name.
-#include "model/quantization_config.h"
+#include "model/config/quantization_config.h"
 
 #include <gtest/gtest.h>
 

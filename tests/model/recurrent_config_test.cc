@@ -7,8 +7,8 @@
 
 #include "config_support.h"
 #include "model/architecture.h"
+#include "model/files/model_files.h"
 #include "model/layer.h"
-#include "model/model_files.h"
 #include "model/step_memory.h"
 #include "support/temp_folder.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "model/files/model_files.h"
 #include "model/model.h"
-#include "model/model_files.h"
 #include "ops/devices.h"
 #include "plan/step.h"
 #include "support/golden.h"

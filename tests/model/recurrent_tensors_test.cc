@@ -6,7 +6,7 @@
 
 #include "model/architecture.h"
 #include "model/copied_model.h"
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 #include "model/model_info.h"
 #include "support/expect_error.h"
 #include "support/golden.h"

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "model/activation_buffers.h"
 #include "model/adapter.h"
-#include "model/config.h"
+#include "model/config/config.h"
 #include "model/layer.h"
 #include "model/model.h"
 #include "ops/op.h"

@@ -1,11 +1,11 @@
-#include "model/adapter_config.h"
+#include "model/config/adapter_config.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/json_file.h"
+#include "model/files/json_file.h"
 
 namespace prefix {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/input_file.h"
-#include "model/module_pattern.h"
+#include "model/config/module_pattern.h"
 
 namespace prefix {
 

@@ -12,8 +12,8 @@
 
 #include "base/json_fwd.h"
 #include "model/architecture.h"
-#include "model/quantization_config.h"
-#include "model/tensor_file.h"
+#include "model/config/quantization_config.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

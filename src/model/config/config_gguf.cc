@@ -6,8 +6,8 @@
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
-#include "model/config.h"
-#include "model/gguf_metadata.h"
+#include "model/config/config.h"
+#include "model/files/gguf_metadata.h"
 
 namespace prefix {
 namespace {

@@ -15,10 +15,10 @@
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
-#include "model/config.h"
-#include "model/config_json_experts.h"
-#include "model/config_json_recurrent.h"
-#include "model/config_json_windows.h"
+#include "model/config/config.h"
+#include "model/config/config_json_experts.h"
+#include "model/config/config_json_recurrent.h"
+#include "model/config/config_json_windows.h"
 
 namespace prefix {
 namespace {

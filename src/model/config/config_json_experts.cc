@@ -1,4 +1,4 @@
-#include "model/config_json_experts.h"
+#include "model/config/config_json_experts.h"
 
 #include <cstdint>
 

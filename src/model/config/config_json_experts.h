@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json_fwd.h"
-#include "model/config.h"
+#include "model/config/config.h"
 
 namespace prefix {
 

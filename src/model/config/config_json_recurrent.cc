@@ -1,4 +1,4 @@
-#include "model/config_json_recurrent.h"
+#include "model/config/config_json_recurrent.h"
 
 #include <limits>
 #include <string>

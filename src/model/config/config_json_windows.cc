@@ -1,4 +1,4 @@
-#include "model/config_json_windows.h"
+#include "model/config/config_json_windows.h"
 
 #include <algorithm>
 #include <cstdint>

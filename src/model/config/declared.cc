@@ -1,4 +1,4 @@
-#include "model/declared.h"
+#include "model/config/declared.h"
 
 #include <algorithm>
 #include <cctype>
@@ -7,8 +7,8 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/gguf_metadata.h"
-#include "model/json_file.h"
+#include "model/files/gguf_metadata.h"
+#include "model/files/json_file.h"
 #include "model/label_head.h"
 
 namespace prefix {

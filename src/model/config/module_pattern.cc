@@ -1,4 +1,4 @@
-#include "model/module_pattern.h"
+#include "model/config/module_pattern.h"
 
 #include <algorithm>
 #include <utility>

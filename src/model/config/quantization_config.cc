@@ -1,4 +1,4 @@
-#include "model/quantization_config.h"
+#include "model/config/quantization_config.h"
 
 #include <algorithm>
 #include <sstream>

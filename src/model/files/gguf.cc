@@ -1,4 +1,4 @@
-#include "model/gguf.h"
+#include "model/files/gguf.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/packed_model.h"
+#include "model/load/packed_model.h"
 
 namespace prefix {
 namespace {

@@ -15,8 +15,8 @@
 #include <string>
 
 #include "base/input_file.h"
-#include "model/gguf_metadata.h"
-#include "model/tensor_file.h"
+#include "model/files/gguf_metadata.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

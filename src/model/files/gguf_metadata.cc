@@ -1,4 +1,4 @@
-#include "model/gguf_metadata.h"
+#include "model/files/gguf_metadata.h"
 
 #include <cmath>
 

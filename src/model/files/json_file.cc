@@ -1,4 +1,4 @@
-#include "model/json_file.h"
+#include "model/files/json_file.h"
 
 #include <string_view>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "model/model_files.h"
+#include "model/files/model_files.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -10,14 +10,14 @@
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/gguf.h"
-#include "model/json_file.h"
+#include "model/files/gguf.h"
+#include "model/files/json_file.h"
+#include "model/files/quantised_tensors.h"
+#include "model/files/safetensors.h"
 #include "model/label_head.h"
-#include "model/packed_model.h"
-#include "model/quantised_tensors.h"
-#include "model/safetensors.h"
-#include "model/tensor_names.h"
-#include "model/weights.h"
+#include "model/load/packed_model.h"
+#include "model/load/tensor_names.h"
+#include "model/load/weights.h"
 
 namespace prefix {
 namespace {

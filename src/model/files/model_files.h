@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "base/input_folder.h"
-#include "model/config.h"
-#include "model/declared.h"
+#include "model/config/config.h"
+#include "model/config/declared.h"
 #include "model/dense_layers.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

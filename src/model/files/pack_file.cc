@@ -1,11 +1,11 @@
-#include "model/pack_file.h"
+#include "model/files/pack_file.h"
 
 #include <cstring>
 
 #include "base/json_text.h"
 #include "base/status.h"
-#include "model/gguf.h"
-#include "model/packed_model.h"
+#include "model/files/gguf.h"
+#include "model/load/packed_model.h"
 
 namespace prefix {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/input_file.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

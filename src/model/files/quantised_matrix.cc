@@ -1,4 +1,4 @@
-#include "model/quantised_matrix.h"
+#include "model/files/quantised_matrix.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/quantised_blocks.h"
+#include "model/load/quantised_blocks.h"
 #include "ops/block_layout.h"
 #include "ops/dequant.h"
 

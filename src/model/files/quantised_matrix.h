@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "model/strips.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
+#include "model/load/strips.h"
 
 namespace prefix {
 

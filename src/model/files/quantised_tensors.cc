@@ -1,4 +1,4 @@
-#include "model/quantised_tensors.h"
+#include "model/files/quantised_tensors.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/quantised_weight.h"
+#include "model/files/quantised_weight.h"
 
 namespace prefix {
 namespace {

@@ -14,8 +14,8 @@
 #include <functional>
 #include <string_view>
 
-#include "model/quantization_config.h"
-#include "model/tensor_file.h"
+#include "model/config/quantization_config.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

@@ -1,4 +1,4 @@
-#include "model/quantised_weight.h"
+#include "model/files/quantised_weight.h"
 
 #include <algorithm>
 #include <array>

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "model/quantised_matrix.h"
-#include "model/quantization_config.h"
-#include "model/tensor_file.h"
+#include "model/config/quantization_config.h"
+#include "model/files/quantised_matrix.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

@@ -1,4 +1,4 @@
-#include "model/safetensors.h"
+#include "model/files/safetensors.h"
 
 #include <algorithm>
 #include <map>

@@ -13,7 +13,7 @@
 
 #include "base/input_file.h"
 #include "base/input_folder.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 
@@ -23,7 +23,7 @@ inline constexpr size_t kMaxShards = 1024;
 
 // One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken.
 // Tensors of an element type that is neither F32, F16, BF16 nor one that quantised weights are made
-// of (model/quantised_tensors.h) are of type kUnread: what uses one refuses it (require_numbers).
+// of (model/files/quantised_tensors.h) are of type kUnread: what uses one refuses it (require_numbers).
 //
 // metadata: what the file says of itself, key by key; null: dropped.
 void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out,

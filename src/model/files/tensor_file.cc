@@ -1,4 +1,4 @@
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "model/expert_rows.h"
+#include "model/load/expert_rows.h"
 
 #include <utility>
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <vector>
 
-#include "model/strips.h"
-#include "model/tensor_file.h"
-#include "model/tensor_rows.h"
+#include "model/files/tensor_file.h"
+#include "model/load/strips.h"
+#include "model/load/tensor_rows.h"
 
 namespace prefix {
 

@@ -1,11 +1,11 @@
-#include "model/matrix_packer.h"
+#include "model/load/matrix_packer.h"
 
 #include <algorithm>
 #include <array>
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/packed_model.h"
+#include "model/load/packed_model.h"
 
 namespace prefix {
 namespace {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "model/load_extras.h"
-#include "model/model_files.h"
-#include "model/tensor_rows.h"
+#include "model/files/model_files.h"
+#include "model/load/load_extras.h"
+#include "model/load/tensor_rows.h"
 #include "ops/op.h"
 
 namespace prefix {

@@ -1,4 +1,4 @@
-#include "model/pack_writer.h"
+#include "model/load/pack_writer.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,10 +15,10 @@
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
-#include "model/pack_file.h"
-#include "model/packed_model.h"
-#include "model/tensor_names.h"
-#include "model/weights.h"
+#include "model/files/pack_file.h"
+#include "model/load/packed_model.h"
+#include "model/load/tensor_names.h"
+#include "model/load/weights.h"
 
 namespace prefix {
 namespace {

@@ -8,8 +8,8 @@
 #include <functional>
 #include <string>
 
+#include "model/files/model_files.h"
 #include "model/model.h"
-#include "model/model_files.h"
 #include "ops/op.h"
 
 namespace prefix {

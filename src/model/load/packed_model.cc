@@ -1,4 +1,4 @@
-#include "model/packed_model.h"
+#include "model/load/packed_model.h"
 
 #include <algorithm>
 #include <cmath>

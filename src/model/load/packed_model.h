@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 #include "ops/packed_load.h"
 
 namespace prefix {

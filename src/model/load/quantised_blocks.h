@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/quantised_matrix.h"
+#include "model/files/quantised_matrix.h"
 
 namespace prefix {
 

@@ -1,4 +1,4 @@
-#include "model/strips.h"
+#include "model/load/strips.h"
 
 #include <algorithm>
 #include <cstring>

@@ -17,7 +17,7 @@
 #include <mutex>
 #include <vector>
 
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

@@ -1,4 +1,4 @@
-#include "model/tensor_names.h"
+#include "model/load/tensor_names.h"
 
 namespace prefix {
 namespace {

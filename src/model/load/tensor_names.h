@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "model/architecture.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 
 namespace prefix {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "model/tensor_file.h"
+#include "model/files/tensor_file.h"
 #include "ops/weights.h"
 
 namespace prefix {

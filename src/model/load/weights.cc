@@ -1,4 +1,4 @@
-#include "model/weights.h"
+#include "model/load/weights.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,11 +11,11 @@
 #include "base/elementary.h"
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/expert_rows.h"
-#include "model/matrix_packer.h"
-#include "model/packed_model.h"
-#include "model/tensor_names.h"
-#include "model/tensor_rows.h"
+#include "model/load/expert_rows.h"
+#include "model/load/matrix_packer.h"
+#include "model/load/packed_model.h"
+#include "model/load/tensor_names.h"
+#include "model/load/tensor_rows.h"
 #include "ops/same_bits.h"
 #include "ops/weights.h"
 

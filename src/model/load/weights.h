@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "model/load_extras.h"
+#include "model/load/load_extras.h"
 #include "model/model.h"
 
 namespace prefix {
