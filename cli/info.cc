@@ -160,6 +160,16 @@ int64_t states_bytes(const prefix_memory& memory, int64_t state_bytes, int64_t b
   return (batch + 1) * ((state_bytes + page - 1) / page * page);
 }
 
+// What steps take besides grows with the longest path that there can be.
+int64_t activation_bytes(const Args& args, const std::string& path, int64_t context) {
+  OptionList list = engine_options(args);
+  const auto limits = [](const auto& option) { return option.first == "max_positions"; };
+  if (std::none_of(list.begin(), list.end(), limits))
+    list.emplace_back("max_positions", std::to_string(context));
+  const prefix::Options options = make_options(list);
+  return Engine::estimate(path, &options).activation_bytes;
+}
+
 OrderedJson model_json(const Args& args, const std::string& path) {
   const prefix::Options options = make_options(engine_options(args));
   const prefix_memory memory = Engine::estimate(path, &options);
@@ -186,11 +196,12 @@ OrderedJson model_json(const Args& args, const std::string& path) {
                   {"total", memory.total_bytes}};
   const int64_t kv = memory.kv_bytes_per_token * context * batch;
   const int64_t states = states_bytes(memory, info.at("state_bytes"), batch);
-  out["needed"] = {{"context", context},
-                   {"batch", batch},
-                   {"kv", kv},
-                   {"states", states},
-                   {"total", memory.weight_bytes + memory.activation_bytes + kv + states}};
+  out["needed"] = {
+      {"context", context},
+      {"batch", batch},
+      {"kv", kv},
+      {"states", states},
+      {"total", memory.weight_bytes + activation_bytes(args, path, context) + kv + states}};
   out["warnings"] = warnings;
   return out;
 }

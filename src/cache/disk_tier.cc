@@ -28,7 +28,9 @@ DiskTier::DiskTier(DiskTierOptions options)
     : options_(std::move(options)),
       folder_(options_.folder, options_.sync, options_.fault),
       queue_(options_.queue, [this](TierCall& call, size_t first, size_t count) {
-        for (size_t i = first; i < first + count; ++i) queue_.complete(call, i, work_on(call, i));
+        const bool use = call.kind == TierCall::Kind::kUse;
+        for (size_t i = first; i < first + count && !(use && stop_); ++i)
+          queue_.complete(call, i, work_on(call, i));
       }) {
   folder_.remove_leftovers();
   compare_with_folder();

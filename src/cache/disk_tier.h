@@ -54,6 +54,8 @@ class DiskTier final : public Tier {
   // folder in memory. Of a folder that cannot be used (problem()) every page is a miss; throws only
   // when there is no memory.
   explicit DiskTier(DiskTierOptions options);
+  // A use that is under way is cut short: it may be of a path of any length.
+  ~DiskTier() override { stop_ = true; }
 
   TicketPtr exists(std::span<const PageKey> keys) noexcept override;
   TicketPtr get(std::span<const PageKey> keys,
@@ -85,6 +87,7 @@ class DiskTier final : public Tier {
 
   DiskTierOptions options_;
   DiskFolder folder_;
+  std::atomic<bool> stop_{false};
   std::atomic<int64_t> last_time_{0};
   std::atomic<int64_t> writable_again_{0};  // steady clock
 

@@ -25,6 +25,9 @@ class Info(unittest.TestCase):
         self.assertEqual(model["sizes"]["layers"], 2)
         self.assertEqual(model["parameters"], sum(g["parameters"] for g in model["tensors"]))
         self.assertEqual(model["needed"]["kv"], 300 * model["kv_bytes_per_token"])
+        # Long paths may be split over threads, whose states are merged: none is as long as that here.
+        rest = model["needed"]["total"] - model["needed"]["kv"] - model["bytes"]["weights"]
+        self.assertLess(rest, model["bytes"]["activations"])
         self.assertGreater(model["flops_per_token"], 0)
         self.assertEqual(model["needed"]["states"], 0)
         shown = prefix("info", SHARED["model"]).stdout

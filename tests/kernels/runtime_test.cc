@@ -28,7 +28,8 @@ void expect_when(const char* call, cudaError_t error, Code code,
 
 TEST(OpenRuntime, AFullDeviceIsOutOfMemory) {
   for (const char* const call :
-       {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaFuncSetAttribute", "cudaMalloc"})
+       {"cudaSetDevice", "cudaStreamCreateWithFlags", "cudaFuncSetAttribute", "cudaMalloc",
+        "cudaEventCreateWithFlags", "cudaMallocHost"})
     expect_when(call, cudaErrorMemoryAllocation, Code::kOutOfDeviceMemory,
                 {"device=cuda:0", "error 2"});
 }

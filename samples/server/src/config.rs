@@ -236,7 +236,7 @@ fn is_on(flag: &str, value: &str) -> Result<bool, String> {
     }
 }
 
-/// As browsers write it: one with a path, or in other letters, would never be that of a request.
+/// As browsers write it: one with a path, in other letters, or with the usual port, would never be that of a request.
 fn origin(value: String) -> Result<String, String> {
     let host = value
         .strip_prefix("https://")
@@ -246,7 +246,13 @@ fn origin(value: String) -> Result<String, String> {
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || ".-_:[]".contains(c);
         !host.is_empty() && host.chars().all(is_part)
     };
-    match value == "*" || host.is_some_and(is_host) {
+    let usual = if value.starts_with("https") {
+        ":443"
+    } else {
+        ":80"
+    };
+    let is_usual = host.is_some_and(|host| host.ends_with(usual));
+    match value == "*" || host.is_some_and(is_host) && !is_usual {
         true => Ok(value),
         false => Err(format!(
             "--cors {value} is not an origin, as https://example.org or http://localhost:3000, or *"
@@ -420,7 +426,7 @@ mod tests {
 
     #[test]
     fn origins_are_those_that_browsers_send() {
-        let line = "--model a --cors https://example.org --cors http://localhost:3000 --cors http://[::1]:80";
+        let line = "--model a --cors https://example.org --cors http://localhost:3000 --cors http://[::1]:8080";
         assert_eq!(parse(line).unwrap().unwrap().cors.len(), 3);
     }
 

@@ -21,7 +21,7 @@ use crate::app::Shared;
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST");
 /// Headers of answers that scripts may read besides those that they always may.
-const READABLE: HeaderValue = HeaderValue::from_static("x-request-id, retry-after");
+const READABLE: HeaderValue = HeaderValue::from_static("x-request-id, x-should-retry, retry-after");
 
 pub async fn allow(State(app): State<Shared>, request: Request, next: Next) -> Response {
     let origins = &app.config.cors;

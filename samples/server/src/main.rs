@@ -12,13 +12,19 @@ use prefix::log::{self, Level};
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
 use prefix_server::config::{Command, Config, HELP};
-use prefix_server::say::{say, tell};
+use prefix_server::say::{said, say, tell};
 use prefix_server::{events, router, serve};
 use serde_json::Value;
 use tokio::signal::unix::{signal, Signal, SignalKind};
 use tokio::sync::oneshot;
 
 fn main() -> ExitCode {
+    let code = program();
+    said();
+    code
+}
+
+fn program() -> ExitCode {
     let arguments: Result<Vec<String>, OsString> = std::env::args_os()
         .skip(1)
         .map(OsString::into_string)
@@ -141,6 +147,7 @@ async fn end_at_once(mut signals: Signals) {
     say(format_args!(
         "ended by signal {number}, without what was still to be answered"
     ));
+    said();
     std::process::exit(128 + number);
 }
 

@@ -38,6 +38,9 @@ use crate::watch::Peer;
 const LEAD: Duration = Duration::from_millis(500);
 /// Connections that the system keeps until they are accepted, as far as its own limit allows.
 const QUEUE: u32 = 1024;
+/// Bytes that the system keeps of an answer beyond those that are under way. It says that a client has read when half of
+/// them are gone, and of its own choice only when a third of megabytes is.
+const UNSENT: u32 = 32 << 10;
 /// How long answers that are there may take to be read at the end, as long as that is in the time of `--drain-seconds`.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// How long they may take at least: what was given up is told to those who asked for it.
@@ -172,6 +175,7 @@ fn open(
     connections: &GracefulShutdown,
 ) {
     let _ = stream.set_nodelay(true); // pieces of a stream are small and must not wait
+    let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT);
     let (seat, peer) = (Seat::new(&app.places), Peer(stream.peer_addr().ok()));
     let stalled = Stalled::new(stream, app.config.write, app.clone(), seat.clone());
     let router = TowerToHyperService::new(router.clone());

@@ -266,6 +266,11 @@ struct DecodeKernelArgs : AttentionOperands {
   int32_t unused;
 };
 
+// As many bytes as their members have.
+static_assert(sizeof(Pages) == 40 && sizeof(AttentionOperands) == 48 + sizeof(Pages));
+static_assert(sizeof(AttentionKernelArgs) == sizeof(AttentionOperands) + 104);
+static_assert(sizeof(DecodeKernelArgs) == sizeof(AttentionOperands) + 24);
+
 // y[rows, n] (+)= x[rows, k] w[n, k]^T (+ bias), f32 result, sums in f32.
 struct GemmArgs {
   const void* w;      // [n, ld_w]

@@ -243,7 +243,7 @@ fn own_token(text: &Text, stop: &str) -> Option<i32> {
     };
     // A special token may show in no text.
     let is_named = text.token_id(stop) == u32::try_from(id).ok();
-    let is_own = is_named || text.decode(&ids, false).ok()?.contains(stop);
+    let is_own = is_named || text.decode(&ids, false).ok()?.trim() == stop.trim();
     is_own.then_some(id)
 }
 

@@ -11,11 +11,13 @@ use crate::pipeline::meter;
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::nfa::contiguous::NFA;
 use aho_corasick::Anchored;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 
 /// Memory for each byte of the texts while the automaton is made of them.
 const ROOM: usize = 256;
+/// And for each text that is whole behind it.
+const MATCH: usize = 40;
 
 pub struct Stops {
     texts: Vec<String>,
@@ -30,11 +32,15 @@ pub struct Stops {
 pub struct Place(StateID);
 
 impl Stops {
-    /// Empty texts end nothing.
+    /// Empty texts end nothing, and each counts once.
     pub fn new(mut texts: Vec<String>) -> Result<Stops> {
-        texts.retain(|text| !text.is_empty());
+        let mut seen = HashSet::new();
+        texts.retain(|text| !text.is_empty() && seen.insert(text.clone()));
         let bytes: usize = texts.iter().map(String::len).sum();
-        meter::room(bytes.saturating_mul(ROOM))?;
+        // Those that are whole in a state differ in their lengths.
+        let lengths: HashSet<usize> = texts.iter().map(String::len).collect();
+        let each = ROOM.saturating_add(MATCH.saturating_mul(lengths.len()));
+        meter::room(bytes.saturating_mul(each))?;
         let refused = |why: &dyn Display| {
             let count = texts.len();
             Error::range(format!(
@@ -173,6 +179,18 @@ mod tests {
         assert_eq!(stops.find(&mut place, "xab", 0, 0), None);
         assert_eq!(stops.begun(place), 2);
         assert_eq!(stops.find(&mut place, "xabcd", 3, 0), Some(1));
+    }
+
+    /// Each state would know all of them.
+    #[test]
+    fn a_text_that_is_given_again_counts_once() {
+        let long = "a".repeat(8192);
+        let mut texts = vec!["a".to_string(); 8192];
+        texts.push(long.clone());
+        let stops = Stops::new(texts).unwrap();
+        assert_eq!(stops.texts(), ["a", &long]);
+        let whole = stops.find(&mut stops.start(), "ba", 0, 0);
+        assert_eq!(whole, Some(1));
     }
 
     /// Each is looked for at every byte, or one automaton is.

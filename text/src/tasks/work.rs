@@ -208,8 +208,11 @@ impl Work {
         let submitted_us = self.results.lock().submitted().elapsed().as_micros() as i64;
         let engine = &self.setup.engine;
         let started = engine.submit(&chunk.batch).and_then(|job| {
-            job.notify_events(queue, tag)?;
-            Ok(job)
+            let told = job.notify_events(queue, tag);
+            if told.is_err() {
+                let _ = job.cancel(); // nobody would hear of it
+            }
+            told.map(|()| job)
         });
         let job = match started {
             Ok(job) => job,

@@ -63,7 +63,7 @@ const NOT_OFF: [&str; 3] = [
     "spaces_between_special_tokens",
 ];
 
-/// Bytes of all stop texts together. Each of them is looked for behind each token.
+/// Bytes of all stop texts together. An automaton is made of them, for each request.
 const STOPS: usize = 16 << 10;
 
 /// How many seeds the library has, from 0.

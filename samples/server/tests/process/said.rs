@@ -133,6 +133,27 @@ fn each_request_has_a_line_if_that_is_wanted() {
     }
 }
 
+/// Who started the program may never read what it says.
+#[test]
+fn what_nobody_reads_holds_nothing_up() {
+    let mut program = command(&[], &["--option", "cache_bytes=64M"]);
+    let program = program.args(["--log-requests", "on"]);
+    let mut program = program.stderr(Stdio::piped()).spawn().unwrap();
+    let unread = BufReader::new(program.stderr.take().unwrap());
+    let program = Program::of(program);
+    let mut connection = Connection::open(program.address).unwrap();
+    let path = format!("/{}", "a".repeat(100));
+    // More than a pipe and what waits for it have room for.
+    for _ in 0..3000 {
+        connection.send(&request("GET", &path, &[], b"")).unwrap();
+        assert_eq!(connection.answer().unwrap().code, 404);
+    }
+    drop(connection);
+    program.stop();
+    let lines = unread.lines().map(Result::unwrap);
+    assert!(lines.filter(|line| line.contains(&path)).count() < 3000);
+}
+
 #[test]
 fn the_version_is_that_of_the_program_and_of_its_library() {
     let said = command(&[], &["--version"]).output().unwrap();

@@ -69,7 +69,7 @@ fn scripts_of_a_site_may_ask_if_they_are_let() {
     for (key, code) in [("Bearer one", 200), ("Bearer two", 401)] {
         let answer = ask(&service, SITE, key);
         assert_eq!(answer.code, code, "{}", answer.body);
-        let readable = "access-control-expose-headers: x-request-id, retry-after";
+        let readable = "access-control-expose-headers: x-request-id, x-should-retry, retry-after";
         says(&answer, &[yes, readable, "vary: origin"]);
     }
     for origin in ["https://site.example.org", "http://site.example", "null"] {
