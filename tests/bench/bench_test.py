@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
@@ -200,11 +199,13 @@ class Programs(unittest.TestCase):
             for number in (signal.SIGINT, signal.SIGTERM):
                 with self.subTest(name, signal=number), tempfile.TemporaryDirectory(dir=self.folder) as temporary:
                     reader, writer = full_pipe()  # where the first line holds the program up
+                    # What shells start in the background ignores SIGINT, and so would the program.
                     running = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=writer,
-                                               env={**os.environ, "TMPDIR": temporary})
+                                               env={**os.environ, "TMPDIR": temporary},
+                                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))  # noqa: B023
                     os.close(writer)
                     while running.poll() is None and not os.listdir(temporary):
-                        time.sleep(0.001)
+                        os.sched_yield()
                     self.assertRegex("".join(os.listdir(temporary)), r"\Aprefix-bench-\w{6}\Z")
                     running.send_signal(number)
                     self.assertEqual(running.wait(), -number)
