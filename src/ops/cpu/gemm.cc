@@ -138,9 +138,7 @@ void run_task(const CpuContext& context, const CutProduct& cut, int64_t task, in
   const int64_t count = std::min(plan.row_block, product.rows - row);
   const int64_t pair = task / plan.row_blocks * plan.pair_block;
   const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
-  // Tasks take about as long as each other, so this thread takes the one behind those that the others have now.
-  const int64_t likely = (task + context.threads->count()) / plan.row_blocks * plan.pair_block;
-  PairTask pair_task(context, cut, worker, 0, likely < plan.pairs ? likely : -1);
+  PairTask pair_task(context, cut, worker);
   context.kernels->gemm.begin();
   for (int64_t p = pair; p < pair_end; ++p)
     pair_task.run(row, count, p, plan.k_block, p + 1 < pair_end);

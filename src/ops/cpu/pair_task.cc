@@ -32,7 +32,7 @@ PanelPair panel_pair(const PackedWeights& w, int64_t pair, int64_t begin, int64_
 }  // namespace
 
 PairTask::PairTask(const CpuContext& context, const ReadyProduct& ready, int worker,
-                   int64_t first_pair, int64_t likely)
+                   int64_t first_pair)
     : context_(context),
       worker_(worker),
       gemm_(context.kernels->gemm),
@@ -40,8 +40,7 @@ PairTask::PairTask(const CpuContext& context, const ReadyProduct& ready, int wor
       ready_(ready),
       x_(ready.x()),
       output_(ready.product->output),
-      first_pair_(first_pair),
-      likely_(likely) {}
+      first_pair_(first_pair) {}
 
 void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
   alignas(64) float sums[kMaxRowBlock * kTileColumns];
@@ -64,8 +63,7 @@ void PairTask::run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, boo
     const PanelPair now = panel_pair(w_, pair, k, k_block);
     const PanelPair next = following(now);
     // Prefetched meanwhile; what is widened was prefetched a tile ago.
-    PanelPair ahead = wide && next.left != nullptr ? following(next) : next;
-    if (ahead.left == nullptr && likely_ >= 0) ahead = panel_pair(w_, likely_, 0, k_block);
+    const PanelPair ahead = wide && next.left != nullptr ? following(next) : next;
     TileArgs tile;
     tile.lda = x_.ld;
     tile.b0 = &now.left;
@@ -122,11 +120,10 @@ void PairTask::run_panels(int64_t row, int64_t rows, int64_t pair, int64_t k_blo
       tile.accumulate = k > 0;
       tile.b0 = &b;
       tile.a = x_at(row * w_.terms, k);
-      // The next of them lies behind it, of whatever panel, unless the task ends.
+      // The next of them lies behind it, of whatever panel.
       const bool end = panel + 1 == end_panel && k + k_block >= w_.k_padded;
-      const std::byte* const likely = likely_ < 0 ? nullptr : w_.panel(2 * likely_);
       tile.prefetch[0] =
-          end && !more ? likely
+          end && !more ? nullptr
                        : static_cast<const std::byte*>(b) + k_bytes * static_cast<size_t>(tile.kc);
       context_.tile(w_.format)(tile);
     }

@@ -31,10 +31,9 @@ struct ReadyProduct {
 
 class PairTask {
  public:
-  // `worker`: of the calling thread. `first_pair`: whose columns y begins with. `likely`: the pair that this thread
-  // probably multiplies behind the last one of this task, which is prefetched at its end; negative: nobody knows.
-  PairTask(const CpuContext& context, const ReadyProduct& ready, int worker, int64_t first_pair = 0,
-           int64_t likely = -1);
+  // `worker`: of the calling thread. `first_pair`: whose columns y begins with.
+  PairTask(const CpuContext& context, const ReadyProduct& ready, int worker,
+           int64_t first_pair = 0);
 
   // Rows [row, row + rows), at most GemmKernels::row_block; k_block: a multiple of 64. `more`: the
   // next pair follows.
@@ -67,7 +66,6 @@ class PairTask {
   const ActivationBuffer x_;
   const GemmOutput& output_;
   const int64_t first_pair_;
-  const int64_t likely_;
   std::optional<WidePanels> wide_;
 };
 
