@@ -19,6 +19,9 @@ DOCUMENTS = ["Paris is the capital of France.", "Bread is baked from flour.", "A
 
 
 def browser(dark=False, width=1280):
+    for program in ("chromium", "chromedriver"):
+        if not shutil.which(program):
+            raise unittest.SkipTest(f"{program} is not installed")
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--window-size={width},1100",
@@ -45,13 +48,10 @@ def contrast(one, other):
 class Page(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        for program in ("chromium", "chromedriver"):
-            if not shutil.which(program):
-                raise unittest.SkipTest(f"{program} is not installed")
-        cls.service = Service("--option", "cache_bytes=64M")
-        cls.addClassCleanup(cls.service.stop)
         cls.driver = browser()
         cls.addClassCleanup(cls.driver.quit)
+        cls.service = Service("--option", "cache_bytes=64M")
+        cls.addClassCleanup(cls.service.stop)
         # Something to look at: prefixes that are shared, a tenant, and answers that are none.
         for query in ("How is bread made?", "What is the capital of France?"):
             for _ in range(3):

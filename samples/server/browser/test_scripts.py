@@ -1,6 +1,5 @@
 """Scripts of another site in headless Chromium: they may ask where --cors lets them, and nowhere else."""
 
-import shutil
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -30,9 +29,6 @@ class EmptyPage(BaseHTTPRequestHandler):
 class Scripts(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        for program in ("chromium", "chromedriver"):
-            if not shutil.which(program):
-                raise unittest.SkipTest(f"{program} is not installed")
         site = HTTPServer(("127.0.0.1", 0), EmptyPage)
         cls.addClassCleanup(site.server_close)
         threading.Thread(target=site.serve_forever, daemon=True).start()

@@ -38,8 +38,8 @@ use crate::watch::Peer;
 const LEAD: Duration = Duration::from_millis(500);
 /// Connections that the system keeps until they are accepted, as far as its own limit allows.
 const QUEUE: u32 = 1024;
-/// Bytes that the system keeps of an answer beyond those that are under way. It says that a client has read when half of
-/// them are gone, and of its own choice only when a third of megabytes is.
+/// Bytes that the system keeps of an answer beyond those that are under way. With them it tells every 30 to 130 KB that a
+/// client reads, of its own choice every 1.4 MB (between two ends of one machine).
 const UNSENT: u32 = 32 << 10;
 /// How long answers that are there may take to be read at the end, as long as that is in the time of `--drain-seconds`.
 const GOODBYE: Duration = Duration::from_secs(5);

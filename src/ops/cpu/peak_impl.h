@@ -44,10 +44,10 @@ double register_peak(int64_t iterations) {
   for (int64_t n = 0; n < iterations; ++n) {
     PREFIX_UNROLL
     for (int i = 0; i < kChains; ++i) {
-      hide_from_compiler(b);  // or a part of each multiply-add is computed once for all
+      // Or a part of each multiply-add is computed once for all, and of all chains, whose numbers are equal, one.
+      hide_from_compiler(b);
       acc[i] = M::mac(acc[i], a, b);
-      hide_from_compiler(
-          acc[i]);  // all chains hold the same numbers: or only one of them is computed
+      hide_from_compiler(acc[i]);
     }
   }
   PREFIX_UNROLL
