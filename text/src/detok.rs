@@ -238,13 +238,7 @@ mod tests {
 
     #[test]
     fn any_cutting_of_any_bytes_equals_lossy_decoding() {
-        let mut seed = 1u64;
-        let mut random = |n: u64| {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
+        let mut random = crate::random::random(1);
         let parts: [&[u8]; 8] = [
             b"a",
             "é".as_bytes(),

@@ -15,6 +15,8 @@ mod load;
 mod panics;
 mod pieces;
 mod pipeline;
+#[cfg(test)]
+mod random;
 mod renamed;
 mod roles;
 mod tasks;

@@ -134,13 +134,7 @@ mod tests {
 
     #[test]
     fn texts_are_found_as_if_each_was_looked_for() {
-        let mut seed = 7u64;
-        let mut random = |n: u64| {
-            seed = seed
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (seed >> 33) % n
-        };
+        let mut random = crate::random::random(7);
         let mut word = |most: u64| -> String {
             let letters = ["a", "b", " ", "é", "ê"];
             (0..random(most))
