@@ -25,6 +25,9 @@ tools::CheckpointShape wide_cache() {
   return shape;
 }
 
+// Tokens of the longest request.
+constexpr int64_t kLongest = 1500;
+
 // Users with histories that grow turn by turn over system prompts that many share; some go away for
 // ever, now and then one comes with a text that is longer than all histories.
 class Traffic {
@@ -47,7 +50,7 @@ class Traffic {
       RequestSpec spec = random_task(random_, user.tokens);
       spec.pooling = Pooling::kLast;  // vectors of all tokens are memory that nothing tracks
       spec.positions.clear();
-      if (random_() % 1000 == 0) spec.tokens = random_tokens(random_, 1500, kVocab);
+      if (random_() % 1000 == 0) spec.tokens = random_tokens(random_, kLongest, kVocab);
       if (spec.task == Task::kGenerate) spec.sampling.max_tokens = 12;
       spec.name_space = user.space;
       spec.priority = static_cast<int32_t>(random_() % 3);
@@ -141,7 +144,9 @@ TEST(Hour, TheBudgetHoldsAndWhatIsTrackedIsWhatIsThere) {
     for (size_t i = 0; i < job->count(); ++i) failed += job->result(i).status != Code::kOk;
   }
   const EngineStats end = engine->stats();
-  EXPECT_GE(end.kv_bytes_peak, budget - 2 * page) << "the budget was not what limited it";
+  // A request takes its pages at once, or evicts first: what is left free is less than the longest one asks for.
+  EXPECT_GE(end.kv_bytes_peak, budget - kLongest / 32 * page)
+      << "the budget was not what limited it";
   EXPECT_GT(end.evictions, seconds / 10);
   EXPECT_LT(failed, seconds) << "of " << seconds * 10;
   const auto used = static_cast<double>(resident_bytes() - before - traffic.bytes());
