@@ -180,7 +180,8 @@ impl Window {
             return Ok(None);
         }
         let piece = self.beyond_shown(text, &all)?;
-        if piece.is_empty() {
+        // Tokens without a text: a long row of them would make every step longer than the one before.
+        if piece.is_empty() && self.ids.len() - self.shown < Self::MOST_HELD {
             return Ok(None);
         }
         // Keep the tokens just shown as the context of the next ones.
@@ -310,6 +311,26 @@ mod tests {
         assert_eq!(detok.finish().unwrap(), "\u{fffd}");
         assert_eq!(detok.push(&[]).unwrap(), "");
         assert!(row(&mut detok).is_empty());
+    }
+
+    #[test]
+    fn tokens_without_a_text_leave_little_in_the_window() {
+        let tokenizer = serde_json::json!({
+            "model": {"type": "BPE", "vocab": {"a": 0, "x": 1}, "merges": []},
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "x"}, "content": ""}, {"type": "Fuse"}]},
+        });
+        let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
+        let mut detok = Detok::new(Arc::new(Text::new(loaded).unwrap()), true);
+        let mut text = String::new();
+        for token in [[0].as_slice(), &[1; 1000], &[0, 1, 0]].concat() {
+            text += &detok.push(&[token]).unwrap();
+            let State::Window(window) = &detok.state else {
+                panic!("it is no vocabulary of bytes");
+            };
+            assert!(window.ids.len() <= 2 * Window::MOST_HELD);
+        }
+        assert_eq!(text + &detok.finish().unwrap(), "aaa");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Errors of the library: a status code of `prefix.h` and one sentence that names the value and the
 //! limit that it broke.
 
-use crate::engine::prefix_h;
+use crate::prefix_h;
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;

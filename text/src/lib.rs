@@ -1,8 +1,9 @@
 //! The text library of libprefix: tokenizers and chat templates behind `include/prefix_text.h`.
 //!
-//! `ffi` holds the C functions, `engine` calls those of libprefix, and all `unsafe` is in these two;
-//! everything else is safe Rust that knows nothing of C. `load` and `gguf` read files, `text`, `renamed`, `pieces` and `detok` convert
-//! between text and tokens, `chat` renders templates, `tasks` runs ready-made work on an engine of libprefix.
+//! `ffi` holds the C functions, `engine` calls those of libprefix, which `prefix_h` declares: nearly all
+//! `unsafe` is in these, and everything else is safe Rust that knows nothing of C. `load` and `gguf` read
+//! files, `text`, `renamed`, `pieces` and `detok` convert between text and tokens, `chat` renders templates,
+//! `tasks` runs ready-made work on an engine of libprefix. No module uses one that uses it.
 
 mod chat;
 mod detok;
@@ -15,6 +16,7 @@ mod load;
 mod panics;
 mod pieces;
 mod pipeline;
+mod prefix_h;
 #[cfg(test)]
 mod random;
 mod renamed;

@@ -16,12 +16,17 @@ impl Arguments {
         Ok(Arguments { positions, named })
     }
 
+    /// None when it is left out.
+    pub fn value(&self, position: usize, name: &str) -> Result<Option<Value>, Error> {
+        match self.positions.get(position) {
+            Some(value) => Ok(Some(value.clone())),
+            None => self.named.get::<Option<Value>>(name),
+        }
+    }
+
     /// None when it is left out or none.
     pub fn get(&self, position: usize, name: &str) -> Result<Option<Value>, Error> {
-        let given = match self.positions.get(position) {
-            Some(value) => Some(value.clone()),
-            None => self.named.get::<Option<Value>>(name)?,
-        };
+        let given = self.value(position, name)?;
         Ok(given.filter(|v| !v.is_none() && !v.is_undefined()))
     }
 

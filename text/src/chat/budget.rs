@@ -113,6 +113,14 @@ pub fn text(bytes: usize) -> Result<(), Error> {
     spend(bytes as u64)
 }
 
+/// Appends to a text that grows, within the budget.
+pub fn push(out: &mut String, separator: &str, piece: &str) -> Result<(), Error> {
+    text(out.len() + separator.len() + piece.len()).and(refund(out.len()))?;
+    out.push_str(separator);
+    out.push_str(piece);
+    Ok(())
+}
+
 pub fn depth(level: usize) -> Result<(), Error> {
     if level > DEPTH {
         return Err(too_much(format!("values nested deeper than {DEPTH}")));

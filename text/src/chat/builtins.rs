@@ -3,10 +3,13 @@
 //! do more than the budget has.
 
 use super::arguments::Arguments;
-use super::meter::{copied, is_a, text_of, weigh};
-use super::python::{self, Side};
+use super::meter::{copied, is_a, weigh};
+use super::objects::Generated;
+use super::operators::add;
+use super::show::text_of;
+use super::strings::{is_space, pad, strip, Side};
 use super::{budget, case, filters, format, json, kinds, objects};
-use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
+use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
 
 /// The engine's filters that read or copy whole lists, under a name that no template can write.
@@ -26,6 +29,19 @@ const LISTS: &[(&str, &str)] = &[
     ("sort", ":sort"),
     ("unique", ":unique"),
     ("items", ":items"),
+];
+/// Those of LISTS that give no list in Jinja but a generator.
+const GENERATORS: &[&str] = &[
+    "batch",
+    "items",
+    "map",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "slice",
+    "unique",
 ];
 /// What the engine has and Jinja has not, or what no prompt needs.
 const REMOVED: &[&str] = &["bool", "chain", "lines", "pprint", "split", "zip"];
@@ -77,13 +93,13 @@ fn text(value: &Value) -> Result<String, Error> {
 }
 
 fn trim(value: &Value, chars: Option<&str>) -> Result<String, Error> {
-    Ok(python::strip(&text(value)?, chars, Side::Both).to_string())
+    Ok(strip(&text(value)?, chars, Side::Both).to_string())
 }
 
 /// Jinja's own idea of a title: words begin behind white space, hyphens and brackets.
 fn title(value: &Value) -> Result<String, Error> {
     let text = text(value)?;
-    let is_between = |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || python::is_space(c);
+    let is_between = |c: char| matches!(c, '-' | '(' | '{' | '[' | '<') || is_space(c);
     let mut out = String::with_capacity(text.len());
     for word in text.split_inclusive(is_between) {
         let mut rest = word.chars();
@@ -140,7 +156,7 @@ fn number_text(value: Value) -> Result<Value, Error> {
         return Ok(value);
     };
     budget::text(text.len())?;
-    let text = python::strip(text, None, Side::Both);
+    let text = strip(text, None, Side::Both);
     let digit = |at: Option<usize>| {
         let byte = at.and_then(|at| text.as_bytes().get(at));
         byte.is_some_and(u8::is_ascii_digit)
@@ -168,6 +184,10 @@ fn int(
     kwargs.assert_all_used()?;
     budget::spend(weigh(&value)?)?;
     let args = [number_text(value)?, default.clone(), Value::from(base)];
+    let is_endless = |text: &str| text.parse::<f64>().is_ok_and(|n| !n.is_finite());
+    if args[0].as_str().is_some_and(is_endless) {
+        return Ok(default);
+    }
     Ok(state.apply_filter(":int", &args).unwrap_or(default))
 }
 
@@ -220,7 +240,64 @@ fn last(value: Value) -> Result<Value, Error> {
     if value.is_undefined() {
         return Ok(Value::UNDEFINED);
     }
+    if value.kind() == ValueKind::Map {
+        return Ok(reversed(&value)?.first().cloned().unwrap_or_default());
+    }
     minijinja::filters::last(value)
+}
+
+/// The elements of a list, or the keys of a map, from the last to the first.
+fn reversed(list: &Value) -> Result<Vec<Value>, Error> {
+    let mut all: Vec<Value> = list.try_iter()?.collect();
+    all.reverse();
+    Ok(all)
+}
+
+/// What Jinja takes by position and the engine by name only.
+fn by_name(filter: &str) -> &'static [&'static str] {
+    match filter {
+        "sort" => &["reverse", "case_sensitive", "attribute"],
+        "unique" | "min" | "max" => &["case_sensitive", "attribute"],
+        _ => &[],
+    }
+}
+
+/// A filter that goes through a list, by the engine's own.
+fn list_filter(
+    state: &mut State,
+    (name, hidden): (&str, &str),
+    args: Rest<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let mut args = args.to_vec();
+    let names = by_name(name);
+    let mut named: Vec<(&str, Value)> = Vec::new();
+    if args.len() > 1 && !names.is_empty() {
+        if args.len() - 1 > names.len() {
+            return Err(Error::from(ErrorKind::TooManyArguments));
+        }
+        named.extend(names.iter().copied().zip(args.drain(1..)));
+    }
+    for name in kwargs.args() {
+        named.push((name, kwargs.get::<Value>(name)?));
+    }
+    if !named.is_empty() {
+        args.push(Kwargs::from_iter(named).into());
+    }
+    charge_list(&args)?;
+    match args.first() {
+        // Of several that are the largest the engine takes the last, and Python the first.
+        Some(list) if name == "max" && !list.is_undefined() => args[0] = reversed(list)?.into(),
+        Some(map) if name == "reverse" && map.kind() == ValueKind::Map => {
+            return Ok(Generated::value(reversed(map)?));
+        }
+        _ => {}
+    }
+    let found = state.apply_filter(hidden, &args)?;
+    match GENERATORS.contains(&name) && found.kind() == ValueKind::Seq {
+        true => Ok(Generated::value(found.try_iter()?.collect())),
+        false => Ok(found),
+    }
 }
 
 /// What is not there has no items.
@@ -251,7 +328,7 @@ fn sum(
             Some(name) => filters::attribute(&item, name)?,
             None => item,
         };
-        total = super::meter::add(&total, &item)?;
+        total = add(&total, &item)?;
     }
     Ok(total)
 }
@@ -333,23 +410,6 @@ fn dict(source: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     super::meter::keep(&Value::from_pairs(pairs))
 }
 
-/// Method calls on maps give lists of their own: what they refer to cannot nest unseen.
-pub fn map_items(map: &Value, name: &str) -> Result<Value, Error> {
-    copied(map.len().unwrap_or(0) * 2)?;
-    let mut found = Vec::new();
-    for key in map.try_iter()? {
-        found.push(match name {
-            "keys" => key,
-            "values" => map.get_item(&key)?,
-            _ => {
-                let value = map.get_item(&key)?;
-                Value::from(Tuple::from([key, value]))
-            }
-        });
-    }
-    Ok(Value::from(found))
-}
-
 pub fn install(env: &mut Environment<'static>) {
     for name in REMOVED {
         env.remove_filter(name);
@@ -377,12 +437,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter(":items", items);
     for (name, hidden) in LISTS {
         let filter = move |state: &mut State, args: Rest<Value>, kwargs: Kwargs| {
-            let mut args = args.to_vec();
-            if kwargs.args().next().is_some() {
-                args.push(kwargs.into());
-            }
-            charge_list(&args)?;
-            state.apply_filter(hidden, &args)
+            list_filter(state, (name, hidden), args, kwargs)
         };
         env.add_filter(*name, filter);
     }
@@ -420,7 +475,7 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("wordcount", wordcount);
     env.add_filter("truncate", truncate);
     env.add_filter("center", |value: &Value, width: Option<i64>| {
-        python::pad(&text(value)?, width.unwrap_or(80), ' ', Side::Both)
+        pad(&text(value)?, width.unwrap_or(80), ' ', Side::Both)
     });
     env.add_filter("tojson", json::tojson);
     env.add_filter("replace", filters::replace);

@@ -1,11 +1,14 @@
 //! The template engine, set up as transformers sets up Jinja, and metered.
 
+use super::arguments::Arguments;
 use super::budget::Allowance;
 use super::clock::{DateTime, LONGEST_DIRECTIVE};
-use super::{budget, builtins, filters, meter, python, rewrite};
+use super::{bound, budget, builtins, meter, methods, operators, rewrite, show, slices};
 use minijinja::machinery::{self, CodeGenerator, Instructions};
 use minijinja::syntax::SyntaxConfig;
+use minijinja::value::{Kwargs, Rest};
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Begins the message of errors that the template raised itself.
@@ -28,34 +31,45 @@ pub fn environment(now: Option<DateTime>, fuel: u64) -> Result<Environment<'stat
             budget::text(text.len())?;
             return out.write_str(text).map_err(Error::from);
         }
-        out.write_str(&meter::text_of(value)?).map_err(Error::from)
+        out.write_str(&show::text_of(value)?).map_err(Error::from)
     });
 
-    env.add_function(rewrite::CONCAT, meter::concat);
-    env.add_function(rewrite::ADD, meter::add);
-    env.add_function(rewrite::MULTIPLY, meter::multiply);
+    env.add_function(rewrite::CONCAT, operators::concat);
+    env.add_function(rewrite::ADD, operators::add);
+    env.add_function(rewrite::MULTIPLY, operators::multiply);
     env.add_function(rewrite::KEEP, meter::keep);
+    env.add_function(rewrite::ASSIGNED, meter::assigned);
     env.add_function(rewrite::SCAN, meter::scan);
-    env.add_function(rewrite::EACH, meter::each);
+    env.add_function(rewrite::EACH, operators::each);
     env.add_function(rewrite::COMPARED, meter::compared);
-    env.add_function(rewrite::SLICE, python::slice);
-    env.add_function(rewrite::REMAINDER, meter::remainder);
+    env.add_function(rewrite::SLICE, slices::slice);
+    env.add_function(rewrite::ATTRIBUTE, bound::attribute);
+    env.add_function(rewrite::REMAINDER, operators::remainder);
 
-    env.set_unknown_method_callback(filters::method);
+    env.set_unknown_method_callback(methods::method);
     builtins::install(&mut env);
 
     env.add_function("raise_exception", |message: &Value| {
         Err::<Value, Error>(Error::new(
             ErrorKind::InvalidOperation,
-            format!("{RAISED}{}", meter::text_of(message)?),
+            format!("{RAISED}{}", show::text_of(message)?),
         ))
     });
-    env.add_function("strftime_now", move |format: &str| {
+    let strftime_now = move |args: Rest<Value>, kwargs: Kwargs| {
+        let args = Arguments::new(args, kwargs, 1)?;
+        let missing = || Error::from(ErrorKind::MissingArgument);
+        let given = args.get(0, "format")?.ok_or_else(missing)?;
+        args.end()?;
+        let format = given.as_str().ok_or_else(|| {
+            let what = format!("the format of strftime_now is {}, not a text", given.kind());
+            Error::new(ErrorKind::InvalidOperation, what)
+        })?;
         budget::text(format.len() + format.matches('%').count() * LONGEST_DIRECTIVE)?;
         now.unwrap_or_else(DateTime::now)
             .strftime(format)
             .map_err(|e| Error::new(ErrorKind::UnknownFunction, e.message))
-    });
+    };
+    env.add_function("strftime_now", strftime_now);
     Ok(env)
 }
 
@@ -109,6 +123,14 @@ impl<'a> Program<'a> {
             )));
         }
         Ok((text, left))
+    }
+}
+
+/// Every end of a line is "\n", as Jinja reads a template.
+pub fn with_plain_newlines(source: &str) -> Cow<'_, str> {
+    match source.contains('\r') {
+        true => source.replace("\r\n", "\n").replace('\r', "\n").into(),
+        false => source.into(),
     }
 }
 

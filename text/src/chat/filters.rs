@@ -1,47 +1,33 @@
-//! Filters and methods whose result can be much larger than what they are given. Each computes its
+//! Filters whose result can be much larger than what they are given. Each computes its
 //! size first.
 
 use super::arguments::Arguments;
-use super::meter::{compared, scan, text_of};
-use super::{budget, builtins, python};
-use minijinja::value::{Kwargs, Rest, ValueKind};
-use minijinja::{Error, ErrorKind, State, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use super::budget::{self, push};
+use super::show::text_of;
+use super::strings::{charge_replace, lines};
+use minijinja::value::{Kwargs, Rest};
+use minijinja::{Error, ErrorKind, Value};
 
 fn invalid(what: &str) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.to_string())
 }
 
-/// Charges `text.replace(old, new)`.
-fn charge_replace(text: &str, old: &str, new: &str) -> Result<(), Error> {
-    let most = if old.is_empty() {
-        text.chars().count() + 1
-    } else {
-        text.matches(old).count()
+/// `replace(old, new, count=None)`.
+pub fn replace(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let args = Arguments::new(args, kwargs, 3)?;
+    let text_of_argument = |position, name| match args.value(position, name)? {
+        Some(value) => text_of(&value),
+        None => Err(Error::from(ErrorKind::MissingArgument)),
     };
-    budget::text(text.len().saturating_add(most.saturating_mul(new.len())))
-}
-
-pub fn replace(
-    value: &Value,
-    old: &Value,
-    new: &Value,
-    count: Option<i64>,
-) -> Result<String, Error> {
-    let (text, old, new) = (text_of(value)?, text_of(old)?, text_of(new)?);
+    let (old, new) = (text_of_argument(0, "old")?, text_of_argument(1, "new")?);
+    let count = args.number(2, "count", -1)?;
+    args.end()?;
+    let text = text_of(value)?;
     charge_replace(&text, &old, &new)?;
-    Ok(match count.map(usize::try_from) {
-        Some(Ok(count)) => text.replacen(&*old, &new, count),
-        _ => text.replace(&*old, &new),
+    Ok(match usize::try_from(count) {
+        Ok(count) => text.replacen(&*old, &new, count),
+        Err(_) => text.replace(&*old, &new),
     })
-}
-
-/// Appends to a text that grows, within the budget.
-pub fn push(out: &mut String, separator: &str, piece: &str) -> Result<(), Error> {
-    budget::text(out.len() + separator.len() + piece.len()).and(budget::refund(out.len()))?;
-    out.push_str(separator);
-    out.push_str(piece);
-    Ok(())
 }
 
 /// `item.a.b` for "a.b"; a number is an index.
@@ -108,7 +94,7 @@ pub fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String
         .ok_or_else(|| invalid(&format!("{} cannot be indented", value.kind())))?;
     budget::text(text.len() + 1)?;
     let text = format!("{text}\n");
-    let lines = python::lines(&text, false);
+    let lines = lines(&text, false);
     budget::spend(lines.len() as u64 * 16)?;
     budget::text(
         text.len()
@@ -136,85 +122,4 @@ pub fn string(value: &Value) -> Result<Value, Error> {
         return Ok(value.clone());
     }
     text_of(value).map(Value::from)
-}
-
-/// A method that looks at `text[start:end]` only.
-fn in_part(
-    state: &mut State,
-    text: &str,
-    name: &str,
-    what: &Value,
-    bounds: &[Value],
-) -> Result<Value, Error> {
-    budget::text(text.len())?;
-    let Some((part, before)) = python::part(text, bounds)? else {
-        return match name {
-            "find" | "rfind" => Ok(Value::from(-1)),
-            "count" => Ok(Value::from(0)),
-            "startswith" | "endswith" => Ok(Value::from(false)),
-            _ => Err(python::not_found()),
-        };
-    };
-    let found = method(state, &Value::from(part), name, std::slice::from_ref(what))?;
-    if !matches!(name, "find" | "rfind" | "index" | "rindex") {
-        return Ok(found);
-    }
-    let at = i64::try_from(found)?;
-    Ok(Value::from(if at < 0 { at } else { at + before }))
-}
-
-/// Methods of Python's types on values of templates.
-pub fn method(
-    state: &mut State,
-    value: &Value,
-    name: &str,
-    args: &[Value],
-) -> Result<Value, Error> {
-    scan(value)?;
-    for arg in args {
-        scan(arg)?;
-    }
-    let named;
-    let args = match (value.as_str(), name) {
-        (Some(_), "format") => args, // has names of its own
-        _ => {
-            named = python::by_position(name, args)?;
-            &*named
-        }
-    };
-    if let Some(text) = value.as_str() {
-        match (name, args) {
-            (
-                "find" | "rfind" | "index" | "rindex" | "count" | "startswith" | "endswith",
-                [what, bounds @ ..],
-            ) if !bounds.is_empty() => return in_part(state, text, name, what, bounds),
-            ("replace", [old, new, ..]) => {
-                if let (Some(old), Some(new)) = (old.as_str(), new.as_str()) {
-                    charge_replace(text, old, new)?;
-                }
-            }
-            ("join", [list]) => return python::join(text, list).map(Value::from),
-            ("format", _) => return super::format::braces(text, args).map(Value::from),
-            _ => budget::text(text.len())?,
-        }
-        if let Some(result) = python::method(text, name, args) {
-            return result;
-        }
-    } else {
-        match (value.kind(), name) {
-            (ValueKind::Map, "keys" | "values" | "items") if args.is_empty() => {
-                return builtins::map_items(value, name);
-            }
-            (ValueKind::Seq, "index" | "count") => {
-                for operand in [value].into_iter().chain(args) {
-                    compared(operand)?;
-                }
-            }
-            _ => {}
-        }
-        if let Some(result) = python::collection_method(value, name, args) {
-            return result;
-        }
-    }
-    unknown_method_callback(state, value, name, args)
 }

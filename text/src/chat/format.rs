@@ -1,26 +1,38 @@
 //! `"..." % values`, `"..." | format(...)` and `"...".format(...)`. The engine writes the numbers. Texts
 //! are written here, since it counts their bytes and Python their characters.
 
-use super::filters::push;
-use super::meter::{ascii, is_container, repr_of, text_of};
-use super::python::{self, Side};
+use super::budget::{self, push};
+use super::show::{ascii, is_container, repr_of, text_of};
+use super::strings::{pad, Side};
 use minijinja::formatting::{self, FormatStyle};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
+use std::borrow::Cow;
 
 fn invalid(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, what.into())
 }
 
-/// A width or a precision. They can ask for any size; more than three digits are refused.
+/// Most digits behind the point: of numbers the engine writes no more.
+const MOST_DIGITS: i64 = u16::MAX as i64;
+
+/// A width or a precision that is charged, since a few digits ask for any size.
+fn charged(size: i64) -> Result<i64, Error> {
+    budget::text(usize::try_from(size).unwrap_or(0))?;
+    Ok(size)
+}
+
+/// The digits of a width or a precision, if there are any.
 fn size(rest: &mut &str) -> Result<Option<i64>, Error> {
     let end = rest.find(|c: char| !c.is_ascii_digit());
     let (digits, after) = rest.split_at(end.unwrap_or(rest.len()));
     *rest = after;
-    if digits.len() > 3 || after.starts_with('*') {
-        return Err(invalid("a format with such a width is not supported"));
+    if digits.is_empty() {
+        return Ok(None);
     }
-    Ok(digits.parse().ok())
+    let size = digits.parse();
+    let size = size.map_err(|_| budget::too_much(format!("a text of {digits} characters")))?;
+    charged(size).map(Some)
 }
 
 fn precision(rest: &mut &str) -> Result<Option<i64>, Error> {
@@ -30,6 +42,16 @@ fn precision(rest: &mut &str) -> Result<Option<i64>, Error> {
             Ok(Some(size(rest)?.unwrap_or(0)))
         }
         None => Ok(None),
+    }
+}
+
+/// Refuses digits that the engine cannot write.
+fn check_digits(precision: Option<i64>) -> Result<(), Error> {
+    match precision.filter(|digits| *digits > MOST_DIGITS) {
+        None => Ok(()),
+        Some(digits) => Err(invalid(format!(
+            "a format asks for {digits} digits; the limit is {MOST_DIGITS}"
+        ))),
     }
 }
 
@@ -59,19 +81,61 @@ fn key(rest: &str) -> Result<(Option<&str>, &str), Error> {
     }
 }
 
+/// The values of a format, by position.
+struct Positions<'a> {
+    args: &'a [Value],
+    used: usize,
+}
+
+impl Positions<'_> {
+    fn next(&mut self) -> Result<Value, Error> {
+        self.used += 1;
+        let value = self.args.get(self.used - 1).cloned();
+        value.ok_or_else(|| invalid("not enough arguments for format string"))
+    }
+
+    /// A width or a precision, which "*" takes from the values.
+    fn size(&mut self, rest: &mut &str) -> Result<Option<i64>, Error> {
+        let Some(after) = rest.strip_prefix('*') else {
+            return size(rest);
+        };
+        *rest = after;
+        let value = self.next()?;
+        if !value.is_integer() {
+            return Err(invalid(format!("* wants int, not {}", value.kind())));
+        }
+        let size = i64::try_from(value)?;
+        charged(size.saturating_abs())?;
+        Ok(Some(size))
+    }
+
+    fn precision(&mut self, rest: &mut &str) -> Result<Option<i64>, Error> {
+        match rest.strip_prefix('.') {
+            Some(digits) => {
+                *rest = digits;
+                Ok(Some(self.size(rest)?.unwrap_or(0).max(0)))
+            }
+            None => Ok(None),
+        }
+    }
+}
+
 /// `"%s" % values`; `may_be_left`: of which some may not be used.
 pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String, Error> {
-    let (mut out, mut rest, mut used) = (String::new(), format, 0);
+    let (mut out, mut rest) = (String::new(), format);
+    let mut values = Positions { args, used: 0 };
     while let Some((before, field)) = rest.split_once('%') {
         push(&mut out, before, "")?;
         let (name, mut spec) = key(field)?;
-        let flags = spec.trim_start_matches(['-', '+', ' ', '#', '0']);
-        let is_left = spec[..spec.len() - flags.len()].contains('-');
-        let begin = spec;
-        spec = flags;
-        let width = size(&mut spec)?.unwrap_or(0);
-        let most = precision(&mut spec)?;
-        let settings = &begin[..begin.len() - spec.len()];
+        let behind = spec.trim_start_matches(['-', '+', ' ', '#', '0']);
+        let mut flags = spec[..spec.len() - behind.len()].to_string();
+        spec = behind;
+        let mut width = values.size(&mut spec)?.unwrap_or(0);
+        if width < 0 {
+            flags.push('-');
+            width = -width;
+        }
+        let most = values.precision(&mut spec)?;
         spec = spec.trim_start_matches(['h', 'l', 'L']);
         let kind = spec
             .chars()
@@ -84,7 +148,7 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
         }
         let value = match (name, args) {
             (Some(name), [names]) if names.kind() == ValueKind::Map => {
-                used = 1;
+                values.used = 1;
                 let value = names.get_item(&Value::from(name))?;
                 if value.is_undefined() {
                     return Err(invalid(format!("a format has no value for {name:?}")));
@@ -92,16 +156,13 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
                 value
             }
             (Some(_), _) => return Err(invalid("format requires a mapping")),
-            (None, _) => {
-                used += 1;
-                let value = args.get(used - 1).cloned();
-                value.ok_or_else(|| invalid("not enough arguments for format string"))?
-            }
+            (None, _) => values.next()?,
         };
         let piece = match kind {
             's' | 'r' | 'a' => {
                 let text = cut(converted(&value, kind)?, most);
-                python::pad(
+                let is_left = flags.contains('-');
+                pad(
                     &text,
                     width,
                     ' ',
@@ -109,6 +170,7 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
                 )?
             }
             _ => {
+                check_digits(most)?;
                 let whole = match f64::try_from(value.clone()) {
                     Ok(float) if matches!(kind, 'd' | 'i' | 'u') && !value.is_integer() => {
                         whole(float)?
@@ -116,14 +178,17 @@ pub fn printf(format: &str, args: &[Value], may_be_left: bool) -> Result<String,
                     _ => value,
                 };
                 let kind = if kind == 'u' { 'd' } else { kind };
-                let format = format!("%{settings}{kind}");
+                let width = Some(width).filter(|width| *width > 0);
+                let width = width.map_or(String::new(), |width| width.to_string());
+                let digits = most.map_or(String::new(), |digits| format!(".{digits}"));
+                let format = format!("%{flags}{width}{digits}{kind}");
                 formatting::format(FormatStyle::Printf, &format, &[whole])?
             }
         };
         push(&mut out, "", &piece)?;
     }
     push(&mut out, "", rest)?;
-    if used < args.len() && !may_be_left {
+    if values.used < args.len() && !may_be_left {
         return Err(invalid(
             "not all arguments converted during string formatting",
         ));
@@ -138,6 +203,16 @@ fn whole(float: f64) -> Result<Value, Error> {
         n if n.abs() < 2f64.powi(126) => Ok(Value::from(n as i128)),
         n => Err(invalid(format!("{n} is not a whole number"))),
     }
+}
+
+/// `format % values`.
+pub fn percent(format: &str, values: &Value) -> Result<Value, Error> {
+    if values.is_tuple() {
+        let args: Vec<Value> = values.try_iter()?.collect();
+        return printf(format, &args, false).map(Value::from);
+    }
+    let may_be_left = matches!(values.kind(), ValueKind::Seq | ValueKind::Map);
+    printf(format, std::slice::from_ref(values), may_be_left).map(Value::from)
 }
 
 /// `"..." | format(...)`.
@@ -182,14 +257,14 @@ fn aligned(text: String, spec: &str) -> Result<String, Error> {
         Side::Both => {
             let missing = width.saturating_sub(text.chars().count() as i64).max(0);
             let left = text.chars().count() as i64 + missing / 2;
-            python::pad(
-                &python::pad(&text, left, fill, Side::Left)?,
+            pad(
+                &pad(&text, left, fill, Side::Left)?,
                 width,
                 fill,
                 Side::Right,
             )
         }
-        side => python::pad(&text, width, fill, side),
+        side => pad(&text, width, fill, side),
     }
 }
 
@@ -224,71 +299,117 @@ fn inside(mut value: Value, mut path: &str) -> Result<Value, Error> {
     Ok(value)
 }
 
+/// The values of a format in braces.
+struct Arguments<'a> {
+    positions: &'a [Value],
+    named: Option<Kwargs>,
+    next: usize,
+}
+
+impl Arguments<'_> {
+    /// What the name of a field leads to.
+    fn get(&mut self, name: &str) -> Result<Value, Error> {
+        let (head, path) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
+        let value = match head.parse::<usize>() {
+            _ if head.is_empty() => {
+                self.next += 1;
+                self.positions.get(self.next - 1).cloned()
+            }
+            Ok(index) => self.positions.get(index).cloned(),
+            Err(_) => self.named.as_ref().and_then(|named| named.peek(head).ok()),
+        };
+        let value = value.ok_or_else(|| invalid(format!("a format has no value for {head:?}")))?;
+        inside(value, path)
+    }
+}
+
+/// Up to the brace that ends a field, and what is behind it. A field may have others inside.
+fn field(text: &str) -> Option<(&str, &str)> {
+    let mut open = 0;
+    for (at, c) in text.match_indices(['{', '}']) {
+        match (c, open) {
+            ("{", _) => open += 1,
+            (_, 0) => return Some((&text[..at], &text[at + 1..])),
+            _ => open -= 1,
+        }
+    }
+    None
+}
+
 /// `"...".format(...)`.
 pub fn braces(format: &str, args: &[Value]) -> Result<String, Error> {
     let named = args.last().filter(|last| last.is_kwargs());
     let named = named.cloned().map(Kwargs::try_from).transpose()?;
     let count = args.len() - usize::from(named.is_some());
-    let (mut out, mut rest, mut next) = (String::new(), format, 0);
+    let mut arguments = Arguments {
+        positions: &args[..count],
+        named,
+        next: 0,
+    };
+    filled(format, &mut arguments, true)
+}
+
+/// `outer`: it is no format inside of a field.
+fn filled(format: &str, arguments: &mut Arguments, outer: bool) -> Result<String, Error> {
+    let (mut out, mut rest) = (String::new(), format);
     while let Some(at) = rest.find(['{', '}']) {
-        let (before, field) = rest.split_at(at);
+        let (before, begun) = rest.split_at(at);
         push(&mut out, "", before)?;
-        if let Some(after) = field.strip_prefix("{{").or(field.strip_prefix("}}")) {
-            push(&mut out, "", &field[..1])?;
+        if let Some(after) = begun.strip_prefix("{{").or(begun.strip_prefix("}}")) {
+            push(&mut out, "", &begun[..1])?;
             rest = after;
             continue;
         }
-        let Some((field, after)) = field[1..]
-            .split_once('}')
-            .filter(|_| field.starts_with('{'))
-        else {
+        let Some((inner, after)) = field(&begun[1..]).filter(|_| begun.starts_with('{')) else {
             return Err(invalid("a single brace in a format"));
         };
         rest = after;
-        let (name, spec) = field.split_once(':').unwrap_or((field, ""));
-        if spec.contains('{') {
-            return Err(invalid("a field inside of a format is not supported"));
-        }
-        let mut digits = spec;
-        while let Some(at) = digits.find(|c: char| c.is_ascii_digit()) {
-            digits = &digits[at..];
-            size(&mut digits)?;
-        }
+        let (name, spec) = inner.split_once(':').unwrap_or((inner, ""));
         let (name, kind) = name.split_once('!').unwrap_or((name, ""));
-        let (head, path) = name.split_at(name.find(['.', '[']).unwrap_or(name.len()));
-        let value = match head.parse::<usize>() {
-            _ if head.is_empty() => {
-                next += 1;
-                args[..count].get(next - 1).cloned()
+        let value = arguments.get(name)?;
+        let spec = match spec.contains(['{', '}']) {
+            true if outer => Cow::from(filled(spec, arguments, false)?),
+            true => {
+                return Err(invalid(
+                    "fields of a format are nested deeper than one level",
+                ))
             }
-            Ok(index) => args[..count].get(index).cloned(),
-            Err(_) => named.as_ref().and_then(|named| named.peek(head).ok()),
+            false => spec.into(),
         };
-        let value = value.ok_or_else(|| invalid(format!("a format has no value for {head:?}")))?;
-        let value = inside(value, path)?;
-        let piece = match kind {
-            "s" => aligned(converted(&value, 's')?, spec)?,
-            "r" => aligned(converted(&value, 'r')?, spec)?,
-            "a" => aligned(converted(&value, 'a')?, spec)?,
-            "" if value.as_str().is_some() || (is_container(&value) && spec.is_empty()) => {
-                aligned(text_of(&value)?, spec)?
-            }
-            "" => {
-                let format = format!("{{:{spec}}}");
-                formatting::format(FormatStyle::StrFormat, &format, &[value])?
-            }
-            _ => return Err(invalid(format!("unknown conversion {kind:?}"))),
-        };
-        push(&mut out, "", &piece)?;
+        push(&mut out, "", &shown(&value, kind, &spec)?)?;
     }
     push(&mut out, "", rest)?;
     Ok(out)
 }
 
+/// A value as a field shows it.
+fn shown(value: &Value, kind: &str, spec: &str) -> Result<String, Error> {
+    match kind {
+        "s" => aligned(converted(value, 's')?, spec),
+        "r" => aligned(converted(value, 'r')?, spec),
+        "a" => aligned(converted(value, 'a')?, spec),
+        "" if value.as_str().is_some() || (is_container(value) && spec.is_empty()) => {
+            aligned(text_of(value)?, spec)
+        }
+        "" => {
+            let mut digits = spec;
+            while let Some(at) = digits.find(|c: char| c.is_ascii_digit()) {
+                digits = &digits[at..];
+                size(&mut digits)?;
+            }
+            if let Some((_, mut behind)) = spec.rsplit_once('.') {
+                check_digits(size(&mut behind)?)?;
+            }
+            let format = format!("{{:{spec}}}");
+            formatting::format(FormatStyle::StrFormat, &format, std::slice::from_ref(value))
+        }
+        _ => Err(invalid(format!("unknown conversion {kind:?}"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat::budget;
 
     /// What Python 3.11 gives.
     #[test]
@@ -334,9 +455,10 @@ mod tests {
             ("%(a)s", "requires a mapping"),
             ("%(a", "incomplete format key"),
             ("%5", "incomplete format"),
-            ("%1000s", "such a width"),
-            ("%.1000s", "such a width"),
-            ("%*s", "such a width"),
+            ("%99999999999s", "99999999999 bytes"),
+            ("%99999999999999999999s", "99999999999999999999 characters"),
+            ("%*s", "* wants int"),
+            ("%.70000f", "70000 digits; the limit is 65535"),
         ] {
             let error = printf(format, &text, false).unwrap_err().to_string();
             assert!(error.contains(says), "{format}: {error}");
@@ -351,7 +473,8 @@ mod tests {
             ("{b}", "no value"),
             ("{", "single brace"),
             ("}", "single brace"),
-            ("{:1000}", "such a width"),
+            ("{:99999999999}", "99999999999 bytes"),
+            ("{:{0:{0}}}", "nested deeper"),
             ("{:=5}", "cannot be formatted"),
             ("{0[a}", "without a ]"),
             ("{!z}", "unknown conversion"),

@@ -2,9 +2,9 @@
 //! escape is a different prompt.
 
 use super::arguments::Arguments;
+use super::budget;
 use super::meter::is_a;
 use super::number::python_float;
-use super::{budget, filters};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
@@ -65,7 +65,7 @@ struct Json(String);
 
 impl Json {
     fn push(&mut self, piece: &str) -> Result<(), Error> {
-        filters::push(&mut self.0, "", piece)
+        budget::push(&mut self.0, "", piece)
     }
 }
 

@@ -3,7 +3,7 @@
 //! fractions are the same.
 
 use super::case::is_titlecase;
-use super::python::is_space;
+use super::strings::is_space;
 use fancy_regex::Regex;
 use std::sync::LazyLock;
 

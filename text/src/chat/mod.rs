@@ -1,6 +1,7 @@
 //! Chat templates: messages in, the text of the prompt out, as transformers renders it.
 
 mod arguments;
+mod bound;
 mod budget;
 mod builtins;
 mod case;
@@ -12,17 +13,21 @@ mod format;
 mod json;
 mod kinds;
 mod meter;
+mod methods;
 mod number;
 mod objects;
-mod python;
+mod operators;
 mod render;
 mod request;
 mod rewrite;
+mod show;
+mod slices;
 #[cfg(not(feature = "fuzzing"))]
 mod stack;
 #[cfg(feature = "fuzzing")]
 #[path = "stack_of_caller.rs"]
 mod stack;
+mod strings;
 
 pub use render::Templates;
 pub use request::Request;

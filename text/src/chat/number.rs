@@ -1,8 +1,11 @@
 //! Numbers as Python writes them.
 
-/// `repr` of a finite float: the shortest digits that give the number back; an exponent below 1e-4
+/// `repr` of a float: the shortest digits that give the number back; an exponent below 1e-4
 /// and from 1e16 on; always a point or an exponent.
 pub fn python_float(number: f64) -> String {
+    if !number.is_finite() {
+        return number.to_string().to_lowercase();
+    }
     if number == 0.0 {
         return if number.is_sign_negative() {
             "-0.0".to_string()
@@ -34,6 +37,8 @@ mod tests {
     fn floats_look_like_python() {
         for (number, text) in [
             (1.0, "1.0"),
+            (f64::NAN, "nan"),
+            (f64::NEG_INFINITY, "-inf"),
             (-0.0, "-0.0"),
             (0.1, "0.1"),
             (0.0001, "0.0001"),

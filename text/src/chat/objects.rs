@@ -12,11 +12,28 @@ const MOST_NUMBERS: i128 = 100_000;
 
 /// The numbers from the first on, up to the last and without it.
 #[derive(Debug)]
-struct Range {
+pub struct Range {
     first: i64,
     last: i64,
     step: i64,
     count: usize,
+}
+
+impl Range {
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Its numbers at `count` places, from `from` on up to `to`; None where these are beyond 64 bits.
+    pub fn part(&self, from: i64, to: i64, step: i64, count: usize) -> Option<Value> {
+        let number = |place: i64| place.checked_mul(self.step)?.checked_add(self.first);
+        Some(Value::from_object(Range {
+            first: number(from)?,
+            last: number(to)?,
+            step: self.step.checked_mul(step)?,
+            count,
+        }))
+    }
 }
 
 impl Object for Range {
@@ -78,6 +95,35 @@ pub fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Value
         step,
         count,
     }))
+}
+
+/// What a filter like `select` gives: a list, but true also where it is empty, since to Python it is a
+/// generator that nobody has looked into.
+#[derive(Debug)]
+pub struct Generated(Vec<Value>);
+
+impl Generated {
+    pub fn value(elements: Vec<Value>) -> Value {
+        Value::from_object(Generated(elements))
+    }
+}
+
+impl Object for Generated {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Seq
+    }
+
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.0.get(key.as_usize()?).cloned()
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Seq(self.0.len())
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        true
+    }
 }
 
 /// `self`, by which templates reach their blocks. There are none in a template of one file.

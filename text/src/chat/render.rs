@@ -1,7 +1,9 @@
 //! Renders one request with the right template.
 
 use super::budget::Allowance;
-use super::environment::{environment, without_generation_tags, Program, RAISED};
+use super::environment::{
+    environment, with_plain_newlines, without_generation_tags, Program, RAISED,
+};
 use super::{budget, stack, Request};
 use crate::error::{quote, quote_all, Code, Error, Result};
 use crate::roles::Roles;
@@ -81,7 +83,7 @@ impl Templates {
                 request.messages.len()
             )));
         }
-        let source = without_generation_tags(source);
+        let source = without_generation_tags(&with_plain_newlines(source));
         let open = request.open_last_message()?;
         stack::on_large_stack(|| {
             let program = Program::compile(&source).map_err(|e| template_error(&e))?;

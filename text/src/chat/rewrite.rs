@@ -2,20 +2,22 @@
 //!
 //! The engine counts instructions, but one `~` can double a text and one literal can nest another,
 //! so forty lines could ask for a terabyte. This makes a copy of the parse tree in which everything
-//! that makes or scans data goes through the functions of `meter`:
+//! that makes or scans data goes through the functions of `operators`, `slices`, `bound` and `meter`:
 //!
 //! ```text
 //!   a ~ b            ->  :concat(a, b)          also + and *
 //!   [a, b], {k: v}   ->  :keep([a, b])          bounds size and nesting
-//!   ns.x = v         ->  ns.x = :keep(v)
+//!   ns.x = v         ->  ns.x = :assigned(v, ns)
 //!   x[i], x|filter   ->  :scan(x)[i], ...       charges the length of a text
 //!   x == y, x in y   ->  :compared(x) == ...    charges all that is in it
 //!   x[a:b], x % y    ->  :slice(x, a, b, none)  Python's, which the engine has otherwise
+//!   x.items          ->  :attribute(x, "items")  Python's too; not of x.items()
 //!   raw text         ->  {{ "raw text" }}       so that the formatter charges it
 //! ```
 //!
 //! No template can write a name with a colon, so none can call or replace these functions.
 
+use super::bound::is_method;
 use super::budget;
 use minijinja::machinery::ast::*;
 use minijinja::machinery::Span;
@@ -25,10 +27,12 @@ pub const CONCAT: &str = ":concat";
 pub const ADD: &str = ":add";
 pub const MULTIPLY: &str = ":multiply";
 pub const KEEP: &str = ":keep";
+pub const ASSIGNED: &str = ":assigned";
 pub const SCAN: &str = ":scan";
 pub const EACH: &str = ":each";
 pub const COMPARED: &str = ":compared";
 pub const SLICE: &str = ":slice";
+pub const ATTRIBUTE: &str = ":attribute";
 pub const REMAINDER: &str = ":remainder";
 
 /// Nesting of expressions and statements; real templates have some ten levels. Everything after
@@ -148,9 +152,20 @@ impl Copier {
                     this.catch_alls.retain(|name| *name != n.id);
                     Expr::Var(Spanned::new(Var { id: n.id }, span))
                 }
+                Expr::GetAttr(n) => this.get_attr(n)?,
                 other => this.expr(other)?,
             })
         })
+    }
+
+    fn get_attr<'a>(&mut self, n: &Spanned<GetAttr<'a>>) -> Copy<Expr<'a>> {
+        Ok(Expr::GetAttr(Spanned::new(
+            GetAttr {
+                expr: self.expr(&n.expr)?,
+                name: n.name,
+            },
+            n.span(),
+        )))
     }
 
     fn stmt<'a>(&mut self, s: &Stmt<'a>) -> Copy<Stmt<'a>> {
@@ -216,7 +231,10 @@ impl Copier {
             }
             Stmt::Set(n) => {
                 let mut expr = self.expr(&n.expr)?;
-                if !matches!(n.target, Expr::Var(_)) {
+                if let Expr::GetAttr(target) = &n.target {
+                    // Read too, since a macro knows only what it reads of what is around it.
+                    expr = call(ASSIGNED, vec![expr, self.expr(&target.expr)?], n.span());
+                } else if !matches!(n.target, Expr::Var(_)) {
                     expr = call(KEEP, vec![expr], n.span());
                 }
                 Stmt::Set(Spanned::new(
@@ -305,7 +323,11 @@ impl Copier {
 
     fn call<'a>(&mut self, c: &Call<'a>) -> Copy<Call<'a>> {
         Ok(Call {
-            expr: self.expr(&c.expr)?,
+            expr: match &c.expr {
+                // A method that is called is no value.
+                Expr::GetAttr(n) => self.deeper(|this| this.get_attr(n))?,
+                other => self.expr(other)?,
+            },
             args: self.args(&c.args)?,
         })
     }
@@ -388,13 +410,14 @@ impl Copier {
                 },
                 span,
             )),
-            Expr::GetAttr(n) => Expr::GetAttr(Spanned::new(
-                GetAttr {
-                    expr: self.expr(&n.expr)?,
-                    name: n.name,
-                },
-                span,
-            )),
+            Expr::GetAttr(n) if is_method(n.name) => {
+                let name = Const {
+                    value: Value::from(n.name),
+                };
+                let name = Expr::Const(Spanned::new(name, span));
+                call(ATTRIBUTE, vec![self.expr(&n.expr)?, name], span)
+            }
+            Expr::GetAttr(n) => self.get_attr(n)?,
             Expr::GetItem(n) => Expr::GetItem(Spanned::new(
                 GetItem {
                     expr: self.scan(&n.expr)?,

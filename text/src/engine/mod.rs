@@ -5,14 +5,12 @@
 //!   Engine ── batch() ──> Batch ── add(tokens, Request) ... ── submit() ──> Job ── values, tokens
 //! ```
 
-pub mod prefix_h;
-
-use self::prefix_h::{
-    prefix_batch, prefix_engine, prefix_engine_info, prefix_error, prefix_event, prefix_job,
+use crate::error::{Code, Error, Result};
+use crate::prefix_h::{
+    self, prefix_batch, prefix_engine, prefix_engine_info, prefix_error, prefix_event, prefix_job,
     prefix_job_totals, prefix_options, prefix_queue, prefix_result_info, Sized32,
     PREFIX_ABI_VERSION, PREFIX_LOG_WARNING,
 };
-use crate::error::{Code, Error, Result};
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 

@@ -23,7 +23,7 @@ use crate::error::{printable, Code, Error, Result};
 use crate::panics::{panic_text, quiet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-pub use crate::engine::prefix_h::{prefix_error as PrefixError, PREFIX_NUL, PREFIX_OK};
+pub use crate::prefix_h::{prefix_error as PrefixError, PREFIX_NUL, PREFIX_OK};
 pub use chat::*;
 pub use detok::*;
 pub use handles::{PrefixDetok, PrefixTask, PrefixTokenizer};

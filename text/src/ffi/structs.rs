@@ -1,7 +1,7 @@
 //! Structs that the library fills: what both sides know of them (rule 4 of prefix.h).
 
-use crate::engine::prefix_h::Sized32;
 use crate::error::{Code, Error, Result};
+use crate::prefix_h::Sized32;
 
 /// The size that the caller's struct says it has.
 ///

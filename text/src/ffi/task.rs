@@ -3,12 +3,12 @@
 use super::handles::{self, PrefixTask, PrefixTokenizer};
 use super::structs::{check_size, fill};
 use super::{bytes_in, entry, out, set, slice_in, text_in, PrefixError, PREFIX_NUL};
-use crate::engine::prefix_h::{
+use crate::engine::Engine;
+use crate::error::{Code, Error, Result};
+use crate::prefix_h::{
     prefix_engine, prefix_event, prefix_options, prefix_queue, Sized32, PREFIX_EVENT_ERROR,
     PREFIX_EVENT_FINISHED, PREFIX_EVENT_TEXT,
 };
-use crate::engine::Engine;
-use crate::error::{Code, Error, Result};
 use crate::tasks::{Event, Found, Task, Timed};
 
 /// # Safety

@@ -5,8 +5,8 @@ use super::out::Buffer;
 use super::structs::fill;
 use super::task::set_if;
 use super::{entry, out, set, PrefixError};
-use crate::engine::prefix_h::{prefix_job_totals, prefix_result_info};
 use crate::error::{Code, Error, Result};
+use crate::prefix_h::{prefix_job_totals, prefix_result_info};
 use crate::tasks::Item;
 
 #[no_mangle]

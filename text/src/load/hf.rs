@@ -1,7 +1,9 @@
 //! Reads what Hugging Face directories hold: tokenizer.json, tokenizer_config.json,
 //! special_tokens_map.json, generation_config.json or config.json, and chat templates.
 
-use super::{added, read_text, read_text_if_there, Source, MAX_FILE, MAX_SETTINGS, MAX_TEMPLATE};
+use super::added;
+use super::files::{read_text, read_text_if_there, MAX_FILE, MAX_SETTINGS, MAX_TEMPLATE};
+use super::source::Source;
 use crate::error::{quote, Code, Error, Result};
 use crate::pipeline;
 use crate::roles::Roles;

@@ -4,6 +4,7 @@
 //! gives plausible but wrong ids, so a name that is not in this table is an error.
 
 use crate::error::{nearest, quote, Error, Result};
+use crate::pipeline::byte_level;
 use serde_json::{json, Value};
 
 /// What a name stands for, as parts of a Hugging Face tokenizer.
@@ -47,11 +48,6 @@ const NAMES: &[&str] = &[
     "refact",
     "command-r",
 ];
-
-pub fn byte_level(use_regex: bool) -> Value {
-    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
-           "use_regex": use_regex})
-}
 
 fn regex_split(pattern: &str) -> Value {
     json!({"type": "Sequence", "pretokenizers": [

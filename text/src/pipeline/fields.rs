@@ -1,9 +1,13 @@
 //! Reads the fields of a part of a tokenizer.json, which is untrusted, with messages that name them.
 
-use super::{MAX_DEPTH, MAX_STEPS};
 use crate::error::{quote, Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// Most steps of one part; real tokenizers have up to some thirty.
+const MAX_STEPS: usize = 256;
+/// Nesting of sequences.
+const MAX_DEPTH: usize = 8;
 
 /// One component, e.g. a normalizer, and where it stands.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use super::fields::{walk, Fields};
 use super::meter;
 use super::pattern::{Matches, Pattern};
 use crate::error::Result;
-use serde_json::Value;
+use serde_json::{json, Value};
 use std::sync::{Arc, LazyLock};
 use tokenizers::pre_tokenizers::delimiter::CharDelimiterSplit;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
@@ -49,7 +49,13 @@ enum Step {
     Bytes(PreTokenizerWrapper),
 }
 
-fn byte_level(part: &Fields, steps: &mut Vec<Step>) -> Result<()> {
+/// The part that writes bytes as characters, as JSON; `use_regex`: and cuts as GPT-2 does before.
+pub fn byte_level(use_regex: bool) -> Value {
+    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
+           "use_regex": use_regex})
+}
+
+fn add_byte_level(part: &Fields, steps: &mut Vec<Step>) -> Result<()> {
     if part.flag("add_prefix_space")? {
         steps.push(Step::Space);
     }
@@ -65,7 +71,7 @@ fn byte_level(part: &Fields, steps: &mut Vec<Step>) -> Result<()> {
             invert: false,
         });
     }
-    let bytes = crate::load::byte_level(false);
+    let bytes = byte_level(false);
     let bytes = Fields {
         value: &bytes,
         place: part.place,
@@ -83,7 +89,7 @@ impl PreTokenizer {
         };
         walk(part, "pretokenizers", &mut |part, kind| {
             match kind {
-                "ByteLevel" => return byte_level(&part, &mut steps),
+                "ByteLevel" => return add_byte_level(&part, &mut steps),
                 "Split" => {
                     let behavior = part.value.get("behavior").cloned().unwrap_or_default();
                     steps.push(Step::Split {

@@ -2,9 +2,10 @@
 //! files call for, or the default of its kind.
 
 use super::kind::Kind;
+use super::method::Method;
 use super::model::Model;
 use super::recipe::Recipe;
-use super::recipe_file::MAX_FILE;
+use super::recipe_file::{parse, Parsed, MAX_FILE};
 use crate::error::{quote, Code, Error, Result};
 use crate::text::Text;
 use std::sync::OnceLock;
@@ -48,6 +49,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
 
 pub struct Choice {
     pub recipe: Recipe,
+    pub method: &'static dyn Method,
     /// Why, in a sentence.
     pub reason: String,
     /// What there is to say about it in the log.
@@ -55,9 +57,10 @@ pub struct Choice {
 }
 
 impl Choice {
-    fn new(recipe: Recipe, reason: impl Into<String>) -> Choice {
+    fn new(Parsed { recipe, method }: Parsed, reason: impl Into<String>) -> Choice {
         Choice {
             recipe,
+            method,
             reason: reason.into(),
             warning: None,
         }
@@ -71,21 +74,22 @@ pub fn choose(
     model: &Model,
     text: &Text,
 ) -> Result<Choice> {
+    let is_of_task = |parsed: &Parsed| std::ptr::eq(parsed.recipe.task, task);
     if let Some(name) = name {
         let recipe = load(name, task)?;
         fit(&recipe, model, text)?;
         return Ok(Choice::new(recipe, "option recipe names it"));
     }
-    if let Some(recipe) = own(model)?.filter(|recipe| std::ptr::eq(recipe.task, task)) {
+    if let Some(recipe) = own(model)?.filter(is_of_task) {
         fit(&recipe, model, text)?;
         return Ok(Choice::new(
             recipe,
             "prefix_recipe.json is among the model's files",
         ));
     }
-    let of_task = || all().iter().filter(|r| std::ptr::eq(r.task, task));
+    let of_task = || all().iter().filter(|parsed| is_of_task(parsed));
     for recipe in of_task() {
-        if let Some(reason) = model.reason(&recipe.lines) {
+        if let Some(reason) = model.reason(&recipe.recipe.lines) {
             // Another one would be a guess.
             fit(recipe, model, text)
                 .and_then(|()| agree(recipe, model))
@@ -106,14 +110,14 @@ pub fn choose(
              made for; option recipe names another",
             task.name,
             quote(&model.name),
-            quote(&default.name)
+            quote(&default.recipe.name)
         ));
     }
     Ok(choice)
 }
 
 /// Whether the model has what the recipe is made of. The error names both.
-fn fit(recipe: &Recipe, model: &Model, text: &Text) -> Result<()> {
+fn fit(Parsed { recipe, method }: &Parsed, model: &Model, text: &Text) -> Result<()> {
     let check = || {
         if let Some(token) = recipe.needs.iter().find(|t| text.token_id(t).is_none()) {
             let message = format!("its tokenizer has no token {}", quote(token));
@@ -125,15 +129,15 @@ fn fit(recipe: &Recipe, model: &Model, text: &Text) -> Result<()> {
                            so, option attention of the engine can";
             return Err(Error::unsupported(message));
         }
-        recipe.method.fit(recipe, model)?;
-        recipe.method.ids(text, recipe).map(|_| ())
+        method.fit(recipe, model)?;
+        method.ids(text, recipe).map(|_| ())
     };
     check().map_err(|error| refused(recipe, model, error))
 }
 
 /// Whether the model's files let a recipe be that they do not name. The error names both.
-fn agree(recipe: &Recipe, model: &Model) -> Result<()> {
-    let agreed = recipe.method.agree(recipe, model);
+fn agree(Parsed { recipe, method }: &Parsed, model: &Model) -> Result<()> {
+    let agreed = method.agree(recipe, model);
     agreed.map_err(|error| refused(recipe, model, error))
 }
 
@@ -147,12 +151,11 @@ pub fn refused(recipe: &Recipe, model: &Model, error: Error) -> Error {
 }
 
 /// What the model's files have of their own.
-fn own(model: &Model) -> Result<Option<Recipe>> {
+fn own(model: &Model) -> Result<Option<Parsed>> {
     if model.recipe.is_empty() {
         return Ok(None);
     }
-    let recipe = Recipe::parse(&model.recipe);
-    recipe.map(Some).map_err(|e| {
+    parse(&model.recipe).map(Some).map_err(|e| {
         e.within(&format!(
             "prefix_recipe.json of model {}",
             quote(&model.name)
@@ -160,20 +163,21 @@ fn own(model: &Model) -> Result<Option<Recipe>> {
     })
 }
 
-fn all() -> &'static [Recipe] {
-    static ALL: OnceLock<Vec<Recipe>> = OnceLock::new();
+fn all() -> &'static [Parsed] {
+    static ALL: OnceLock<Vec<Parsed>> = OnceLock::new();
     ALL.get_or_init(|| {
-        let parsed = SHIPPED.iter().map(|(_, text)| Recipe::parse(text));
+        let parsed = SHIPPED.iter().map(|(_, text)| parse(text));
         parsed.filter_map(Result::ok).collect()
     })
 }
 
 /// A shipped recipe by its name, or a file.
-fn load(name: &str, task: &'static Kind) -> Result<Recipe> {
-    let recipe = match name.contains('/') || name.ends_with(".json") {
+fn load(name: &str, task: &'static Kind) -> Result<Parsed> {
+    let parsed = match name.contains('/') || name.ends_with(".json") {
         true => from_file(name)?,
-        false => Recipe::parse(shipped_json(name)?)?,
+        false => parse(shipped_json(name)?)?,
     };
+    let recipe = &parsed.recipe;
     if !std::ptr::eq(recipe.task, task) {
         return Err(Error::argument(format!(
             "recipe {} is for the task {}, not {}",
@@ -182,10 +186,10 @@ fn load(name: &str, task: &'static Kind) -> Result<Recipe> {
             task.name
         )));
     }
-    Ok(recipe)
+    Ok(parsed)
 }
 
-fn from_file(path: &str) -> Result<Recipe> {
+fn from_file(path: &str) -> Result<Parsed> {
     let within = |e: Error| e.within(&format!("recipe {}", quote(path)));
     let path = std::path::Path::new(path);
     let size = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
@@ -201,7 +205,7 @@ fn from_file(path: &str) -> Result<Recipe> {
             e.utf8_error().valid_up_to()
         )))
     })?;
-    Recipe::parse(&text).map_err(within)
+    parse(&text).map_err(within)
 }
 
 fn shipped_names() -> impl Iterator<Item = &'static str> {
@@ -231,7 +235,8 @@ mod tests {
     #[test]
     fn every_shipped_recipe_is_right_and_has_its_name() {
         for (name, text) in SHIPPED {
-            let recipe = Recipe::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let parsed = parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let recipe = parsed.recipe;
             assert_eq!(recipe.name, name.trim_end_matches('\0'));
             // The end of a prompt that is to be continued must not go; a list has bounds of its own.
             let is_cut = !["generate", "chat"].contains(&recipe.task.name) && recipe.list.is_none();
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn a_default_is_for_every_model() {
         let mut seen: Vec<&str> = Vec::new();
-        for recipe in all() {
+        for Parsed { recipe, .. } in all() {
             if !seen.contains(&recipe.task.name) {
                 seen.push(recipe.task.name);
                 assert!(recipe.lines.is_empty() && recipe.needs.is_empty());

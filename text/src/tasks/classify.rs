@@ -1,11 +1,13 @@
 //! classify: the probability of every label for every text.
 
-use super::head;
+use super::head::{self, Label};
 use super::inputs::Inputs;
-use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
+use super::kind::{ItemText, Kind};
+use super::method::{Answer, Asked, Context, Method, Methods};
 use super::model::Model;
+use super::piece::Field;
 use super::prompt::Fields;
-use super::recipe::{Field, Label, Recipe};
+use super::recipe::Recipe;
 use crate::engine::Request;
 use crate::error::{Error, Result};
 
@@ -20,8 +22,10 @@ pub static KIND: Kind = Kind {
     many_prompts: false,
     options: &["raw", "top_n"],
     has_order: true,
-    methods: &[("choices", &Classify::Choices), ("head", &Classify::Head)],
 };
+
+/// How a recipe may get the results.
+pub const METHODS: Methods = &[("choices", &Classify::Choices), ("head", &Classify::Head)];
 
 #[derive(Debug, PartialEq)]
 enum Classify {
@@ -89,7 +93,7 @@ impl Method for Classify {
             Classify::Choices => model.need_logits(),
             Classify::Head => {
                 head::place(&Label::Number(0), model)?;
-                head::fit(recipe, model)
+                head::fit(recipe.activation, model)
             }
         }
     }

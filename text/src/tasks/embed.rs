@@ -1,10 +1,12 @@
 //! embed: a vector for every text.
 
 use super::inputs::Inputs;
-use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
+use super::kind::{ItemText, Kind};
+use super::method::{Answer, Asked, Context, Method, Methods};
 use super::model::Model;
+use super::piece::Field;
 use super::prompt::Fields;
-use super::recipe::{Field, Recipe, OF_MODEL};
+use super::recipe::{Recipe, OF_MODEL};
 use crate::engine::Request;
 use crate::error::{quote, quote_all, Error, Result};
 
@@ -19,8 +21,10 @@ pub static KIND: Kind = Kind {
     many_prompts: true,
     options: &["prompt"],
     has_order: false,
-    methods: &[("embedding", &Embed)],
 };
+
+/// How a recipe may get the results.
+pub const METHODS: Methods = &[("embedding", &Embed)];
 
 /// The final hidden state of the last token.
 #[derive(Debug)]

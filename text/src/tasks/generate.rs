@@ -1,9 +1,11 @@
 //! answer, generate, chat: a text for every item.
 
 use super::inputs::Inputs;
-use super::kind::{Asked, Context, ItemText, Kind, Method};
+use super::kind::{ItemText, Kind};
+use super::method::{Asked, Context, Method, Methods};
+use super::piece::Field;
 use super::prompt::{Built, Fields};
-use super::recipe::{Field, Prompt};
+use super::recipe::Prompt;
 use crate::chat;
 use crate::engine::Request;
 use crate::error::{Code, Error, Result};
@@ -31,7 +33,6 @@ pub static ANSWER: Kind = Kind {
     many_prompts: false,
     options: OPTIONS,
     has_order: false,
-    methods: &[("generate", &Generate::Recipe)],
 };
 
 /// What follows a prompt.
@@ -46,7 +47,6 @@ pub static GENERATE: Kind = Kind {
     many_prompts: false,
     options: OPTIONS,
     has_order: false,
-    methods: &[("generate", &Generate::Recipe)],
 };
 
 /// The next message of a conversation.
@@ -61,8 +61,12 @@ pub static CHAT: Kind = Kind {
     many_prompts: false,
     options: OPTIONS,
     has_order: false,
-    methods: &[("messages", &Generate::Messages)],
 };
+
+/// How a recipe may get an answer, or what follows a prompt.
+pub const METHODS: Methods = &[("generate", &Generate::Recipe)];
+/// How a recipe may get the next message.
+pub const CHAT_METHODS: Methods = &[("messages", &Generate::Messages)];
 
 /// By where the prompt comes from.
 #[derive(Debug, PartialEq)]

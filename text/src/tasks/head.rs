@@ -1,8 +1,23 @@
 //! The classification head of a model: which of its outputs a label is, and what its logits become.
 
 use super::model::Model;
-use super::recipe::{Activation, Label, Recipe};
 use crate::error::{quote, quote_all, Error, Result};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Label {
+    Number(usize),
+    Name(String),
+}
+
+/// What makes a score of the logits of a classification head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    None,
+    Sigmoid,
+    Softmax,
+    /// As the model's files say (Recipe::of_model).
+    OfModel,
+}
 
 pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
@@ -47,8 +62,8 @@ pub fn activation_of(model: &Model) -> Result<Activation> {
 }
 
 /// Whether the model has what a recipe leaves to it.
-pub fn fit(recipe: &Recipe, model: &Model) -> Result<()> {
-    match recipe.activation {
+pub fn fit(activation: Activation, model: &Model) -> Result<()> {
+    match activation {
         Activation::OfModel => activation_of(model).map(|_| ()),
         _ => Ok(()),
     }

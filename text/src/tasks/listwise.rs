@@ -14,8 +14,9 @@
 
 use super::inputs::Inputs;
 use super::options::Options;
+use super::piece::Piece;
 use super::prompt::{Fields, Prompts, Truncate};
-use super::recipe::{ListPrompt, Piece, Prompt, Recipe};
+use super::recipe::{ListPrompt, Prompt, Recipe};
 use crate::error::{quote, Code, Error, Result};
 use crate::text::{EncodeOptions, Text};
 use std::borrow::Cow;

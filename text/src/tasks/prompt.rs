@@ -10,8 +10,8 @@
 //! Pieces are encoded on their own, so that what is around a text never changes its tokens, and
 //! what a text spells never those around it. What is cut are tokens of one field, so what follows it always survives.
 
-use super::recipe::{Field, Part, Piece, Prompt, Recipe, Special};
-use super::recipe_file::parse_piece;
+use super::piece::{parse_piece, Field, Part, Piece};
+use super::recipe::{Prompt, Recipe, Special};
 use crate::chat::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
@@ -384,6 +384,7 @@ fn rendered(
 mod tests {
     use super::*;
     use crate::load::from_texts;
+    use crate::tasks::recipe_file::parse;
 
     fn build(limit: usize, truncate: Truncate) -> Result<Built> {
         const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?",
@@ -392,7 +393,7 @@ mod tests {
         let recipe = r#"{"task": "embed", "method": "embedding", "prompt": ["to {text} sum up"],
             "cut": "text"}"#;
         let text = Arc::new(Text::new(from_texts(WORDS, None)?)?);
-        let recipe = Recipe::parse(recipe)?;
+        let recipe = parse(recipe)?.recipe;
         let fields = Fields {
             document: "a b c",
             ..Fields::default()
@@ -423,7 +424,7 @@ mod tests {
             let recipe = format!(
                 r#"{{"task": "embed", "method": "embedding", "prompt": ["{{text}}"], "special": "{special}"}}"#
             );
-            let recipe = Recipe::parse(&recipe).unwrap();
+            let recipe = parse(&recipe).unwrap().recipe;
             let fields = Fields {
                 document: "a b",
                 ..Fields::default()
@@ -445,7 +446,7 @@ mod tests {
             let recipe = format!(
                 r#"{{"task": "generate", "method": "generate", "prompt": ["<s>{{prompt}}"], "markup": {markup}}}"#
             );
-            let recipe = Recipe::parse(&recipe).unwrap();
+            let recipe = parse(&recipe).unwrap().recipe;
             let fields = Fields {
                 document: "a <s> b",
                 ..Fields::default()
@@ -494,7 +495,7 @@ mod tests {
     fn prompt(text: &Arc<Text>, piece: &str, document: &str, limit: usize) -> Vec<i32> {
         let recipe =
             json!({"task": "embed", "method": "embedding", "prompt": [piece], "cut": "text"});
-        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let recipe = parse(&recipe.to_string()).unwrap().recipe;
         let fields = Fields {
             document,
             ..Fields::default()
@@ -555,7 +556,7 @@ mod tests {
             {"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"}]});
         let text = characters(json!({"normalizer": llama}), json!({}));
         let recipe = json!({"task": "classify", "method": "choices", "prompt": ["{text}"], "target": " {label}"});
-        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let recipe = parse(&recipe.to_string()).unwrap().recipe;
         let fields = Fields {
             label: "u<e>",
             ..Fields::default()
@@ -597,7 +598,7 @@ mod tests {
         let text = Arc::new(Text::new(from_texts(&tokenizer.to_string(), None).unwrap()).unwrap());
         let recipe =
             json!({"task": "embed", "method": "embedding", "prompt": ["u{text}u"], "cut": "text"});
-        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let recipe = parse(&recipe.to_string()).unwrap().recipe;
         let fields = Fields {
             document: "a  b c",
             ..Fields::default()
@@ -620,7 +621,7 @@ mod tests {
         let text = characters(json!({}), json!({}));
         let recipe = json!({"task": "rerank", "method": "head", "prompt": ["{query} {document}"],
             "cut": "document", "label": 0});
-        let recipe = Recipe::parse(&recipe.to_string()).unwrap();
+        let recipe = parse(&recipe.to_string()).unwrap().recipe;
         let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
         for (query, document, wanted) in [("a", "e u", [1, 4, 4, 2]), ("a e", "u", [1, 4, 3, 4])] {
             let fields = Fields {

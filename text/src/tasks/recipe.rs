@@ -1,37 +1,11 @@
 //! Recipes: how a task becomes prompts, as data. recipe_file.rs reads them.
 
-use super::head;
-use super::kind::{Kind, Method};
+use super::head::{self, Activation, Label};
+use super::kind::Kind;
 use super::model::{Line, Model};
+use super::piece::{Field, Part, Piece};
 use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
-
-/// A text that the caller gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    Instruction,
-    Query,
-    Document,
-    Text,
-    Context,
-    Question,
-    Prompt,
-    Labels,
-    Label,
-    /// Of a list: all its documents, how many they are, and the number of one of them.
-    Documents,
-    Count,
-    Index,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    Fixed(String),
-    Field(Field),
-}
-
-/// Parts that are encoded together.
-pub type Piece = Vec<Part>;
 
 /// Where the model's own tokens around a text go (begin of text and the like).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +33,8 @@ pub enum Prompt {
 pub struct Recipe {
     pub name: String,
     pub task: &'static Kind,
-    pub method: &'static dyn Method,
-    pub method_name: String,
+    /// How its results are got (registry.rs).
+    pub method: String,
     /// By name; "default" where a task has only one.
     pub prompts: BTreeMap<String, Prompt>,
     /// Those are of the model's files (of_model).
@@ -117,22 +91,6 @@ pub struct ListPrompt {
     /// Most tokens of a document and of a query; the rest is cut.
     pub max_document_tokens: usize,
     pub max_query_tokens: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Label {
-    Number(usize),
-    Name(String),
-}
-
-/// What makes a score of the logits of a classification head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
-    None,
-    Sigmoid,
-    Softmax,
-    /// As the model's files say (Recipe::of_model).
-    OfModel,
 }
 
 /// What a recipe leaves to the model's files.

@@ -1,11 +1,13 @@
 //! rerank: a score for every document and every query.
 
-use super::head::{self, sigmoid};
+use super::head::{self, sigmoid, Label};
 use super::inputs::Inputs;
-use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
+use super::kind::{ItemText, Kind};
+use super::method::{Answer, Asked, Context, Method, Methods};
 use super::model::Model;
+use super::piece::Field;
 use super::prompt::Fields;
-use super::recipe::{Field, Label, Recipe};
+use super::recipe::Recipe;
 use crate::engine::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Text};
@@ -27,13 +29,15 @@ pub static KIND: Kind = Kind {
     many_prompts: false,
     options: &["raw", "top_n"],
     has_order: true,
-    methods: &[
-        ("likelihood", &Rerank::Likelihood),
-        ("yes-no", &Rerank::YesNo),
-        ("head", &Rerank::Head),
-        ("listwise", &Rerank::Listwise),
-    ],
 };
+
+/// How a recipe may get the results.
+pub const METHODS: Methods = &[
+    ("likelihood", &Rerank::Likelihood),
+    ("yes-no", &Rerank::YesNo),
+    ("head", &Rerank::Head),
+    ("listwise", &Rerank::Listwise),
+];
 
 #[derive(Debug, PartialEq)]
 enum Rerank {
@@ -81,7 +85,7 @@ impl Method for Rerank {
         match self {
             Rerank::Head => {
                 place(recipe, model)?;
-                head::fit(recipe, model)
+                head::fit(recipe.activation, model)
             }
             Rerank::Listwise if model.has_dense_of_tokens => Ok(()),
             Rerank::Listwise => Err(Error::unsupported(

@@ -5,11 +5,11 @@
 //!   events   TEXT 3 "Par" <- FINISHED 0 <- ...          read from the front
 //! ```
 
-use crate::engine::prefix_h::{
-    prefix_job_totals, prefix_result_info, Sized32, PREFIX_FINISH_CANCELLED, PREFIX_FINISH_ERROR,
-};
 use crate::engine::Queue;
 use crate::error::{printable, Code, Error, Result};
+use crate::prefix_h::{
+    prefix_job_totals, prefix_result_info, Sized32, PREFIX_FINISH_CANCELLED, PREFIX_FINISH_ERROR,
+};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};

@@ -2,8 +2,9 @@
 
 use super::choice::refused;
 use super::inputs::Inputs;
-use super::kind::{prompt_limit, Asked, Context, Kind, Method};
+use super::kind::Kind;
 use super::listwise::{ListContext, Lists};
+use super::method::{prompt_limit, Asked, Context, Method};
 use super::model::Model;
 use super::options::Options;
 use super::prompt::{Fields, Prompts};
@@ -23,6 +24,7 @@ pub struct Setup {
     pub engine: Engine,
     pub text: Arc<Text>,
     pub kind: &'static Kind,
+    pub method: &'static dyn Method,
     pub options: Options,
     pub request: engine::Options,
     pub model: Model,
@@ -43,12 +45,13 @@ impl Setup {
         engine: Engine,
         text: Arc<Text>,
         kind: &'static Kind,
+        method: &'static dyn Method,
         options: Options,
         model: Model,
     ) -> Result<Setup> {
         let info = engine.info()?;
         check_fit(&engine, &text, info.vocabulary)?;
-        let request = request_options(&engine, &text, &options, info.vocabulary)?;
+        let request = request_options(&engine, &text, method, &options, info.vocabulary)?;
         // In the engine's words: it knows its defaults, and how numbers may be spelt.
         let number = |key| -> Result<usize> { Ok(request.text(key)?.parse().unwrap_or(0)) };
         if request.text("pooling")? == "tokens" {
@@ -76,10 +79,11 @@ impl Setup {
             positions: info.max_positions as usize,
             generated: number("max_tokens")?,
             chunk_items: chunk_items(&engine)?,
-            ids: options.recipe.method.ids(&text, &options.recipe)?,
+            ids: method.ids(&text, &options.recipe)?,
             engine,
             text,
             kind,
+            method,
             options,
             request,
             model,
@@ -89,16 +93,12 @@ impl Setup {
         prompts
             .and_then(|_| setup.lists())
             .map_err(|error| refused(&setup.options.recipe, &setup.model, error))?;
-        let example = setup.method().example();
+        let example = setup.method.example();
         setup
             .engine
             .batch()?
             .add(&[0, 0], &example, &setup.request)?;
         Ok(setup)
-    }
-
-    pub fn method(&self) -> &'static dyn Method {
-        self.options.recipe.method
     }
 
     pub fn prompts(&self) -> Result<Prompts> {
@@ -170,12 +170,12 @@ impl Setup {
             positions: self.positions,
             generated: self.generated,
         };
-        self.method().ask(&mut context, fields)
+        self.method.ask(&mut context, fields)
     }
 
     /// Values of an item.
     pub fn width(&self, inputs: &Inputs) -> usize {
-        self.method().width(inputs, self.dimensions)
+        self.method.width(inputs, self.dimensions)
     }
 }
 
@@ -204,11 +204,12 @@ fn check_fit(engine: &Engine, text: &Text, vocabulary: i32) -> Result<()> {
 fn request_options(
     engine: &Engine,
     text: &Text,
+    method: &dyn Method,
     options: &Options,
     vocabulary: i32,
 ) -> Result<engine::Options> {
     let mut request = options.request.clone();
-    if options.recipe.method.writes_text() {
+    if method.writes_text() {
         let given = engine.options(&Value::Object(request.clone()).to_string())?;
         let mut stops = match &*given.text("ignore_eos")? {
             "true" | "1" | "on" => Vec::new(),

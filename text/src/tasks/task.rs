@@ -3,16 +3,15 @@
 use super::choice::refused;
 use super::driver::Place;
 use super::inputs::Inputs;
-use super::kind::Kind;
 use super::model::Model;
-use super::options::Options;
+use super::options_json;
+use super::registry::{kind, kinds};
 use super::results::{until, Found};
 use super::setup::Setup;
 use super::work::Work;
-use super::KINDS;
-use crate::engine::prefix_h::prefix_queue;
 use crate::engine::{Engine, Queue};
-use crate::error::{nearest, quote, Code, Error, Result};
+use crate::error::{Code, Error, Result};
+use crate::prefix_h::prefix_queue;
 use crate::text::Text;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -59,24 +58,6 @@ impl Submitted {
     }
 }
 
-fn kind(name: &str) -> Result<&'static Kind> {
-    KINDS
-        .iter()
-        .copied()
-        .find(|k| k.name == name)
-        .ok_or_else(|| {
-            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
-            let hint = nearest(name, &names)
-                .map(|n| format!("; the nearest one is {}", quote(n)))
-                .unwrap_or_default();
-            Error::argument(format!(
-                "there are no tasks of kind {}{hint}; there are {}",
-                quote(name),
-                names.join(", ")
-            ))
-        })
-}
-
 /// A program makes a task for each of its users' requests: it is told once.
 fn warn_once(engine: &Engine, warning: &str) {
     const MOST: usize = 1024;
@@ -94,15 +75,15 @@ impl Task {
     pub fn new(engine: Engine, text: Arc<Text>, name: &str, options: &str) -> Result<Task> {
         let kind = kind(name)?;
         let model = Model::new(&engine.info_json()?, &text)?;
-        let options = Options::parse(options, kind, &model, &text)?;
+        let (options, method) = options_json::parse(options, kind, &model, &text)?;
         if let Some(warning) = &options.warning {
             warn_once(&engine, warning);
         }
         let mut inputs = Inputs::new(kind);
-        inputs.labels = options.recipe.method.labels(&model);
+        inputs.labels = method.labels(&model);
         inputs.places = (0..inputs.labels.len()).collect();
         Ok(Task {
-            setup: Arc::new(Setup::new(engine, text, kind, options, model)?),
+            setup: Arc::new(Setup::new(engine, text, kind, method, options, model)?),
             draft: Mutex::new(Draft {
                 inputs: Some(Box::new(inputs)),
                 watchers: Vec::new(),
@@ -120,7 +101,7 @@ impl Task {
         let mut info = json!({
             "kind": self.setup.kind.name,
             "recipe": recipe.name,
-            "method": recipe.method_name,
+            "method": recipe.method,
             "reason": options.reason,
             "model": self.setup.model.name,
         });
@@ -157,7 +138,8 @@ impl Task {
     }
 
     pub fn set_labels(&self, labels: Vec<String>) -> Result<()> {
-        let (recipe, model) = (&self.setup.options.recipe, &self.setup.model);
+        let (method, recipe) = (self.setup.method, &self.setup.options.recipe);
+        let model = &self.setup.model;
         self.fill(|inputs| {
             if !inputs.kind.has_labels {
                 return Err(Error::new(
@@ -165,8 +147,7 @@ impl Task {
                     format!("{} has no labels", inputs.kind.name),
                 ));
             }
-            inputs.places = recipe
-                .method
+            inputs.places = method
                 .places(&labels, model)
                 .map_err(|error| refused(recipe, model, error))?;
             inputs.labels = labels;
@@ -310,7 +291,7 @@ impl Task {
     pub fn ranking(&self, first: usize, count: usize) -> Result<(Vec<i64>, Vec<f32>)> {
         let found = self.found()?;
         if !self.setup.kind.has_order {
-            let ordered = KINDS.iter().filter(|kind| kind.has_order);
+            let ordered = kinds().filter(|kind| kind.has_order);
             let names: Vec<&str> = ordered.map(|kind| kind.name).collect();
             return Err(Error::new(
                 Code::Misuse,

@@ -6,78 +6,25 @@
 //!                  while the engine computes one chunk, the next is encoded
 //! ```
 
+mod items;
+mod list_state;
 mod lists;
 mod requests;
+mod state;
 mod texts;
 
-use self::lists::{ListWork, SentBlock};
+pub use self::state::Work;
+
+use self::list_state::ListWork;
+use self::state::{Progress, Running};
 use self::texts::Texts;
-use super::inputs::Inputs;
-use super::kind::Answer;
-use super::prompt::Prompts;
-use super::results::{finish_of, Item, Results};
-use super::setup::{Setup, CHUNKS};
-use crate::engine::prefix_h::{
+use super::results::Item;
+use super::setup::CHUNKS;
+use crate::engine::{NextEvent, Queue};
+use crate::error::{Code, Error, Result};
+use crate::prefix_h::{
     PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN,
-    PREFIX_FINISH_STOP, PREFIX_RESULT_CUT,
 };
-use crate::engine::{Batch, Job, NextEvent, Queue};
-use crate::error::{printable, Code, Error, Result};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
-
-pub struct Work {
-    pub setup: Arc<Setup>,
-    pub inputs: Box<Inputs>,
-    /// They outlive the rest: the caller is told of the end when the engine is let go.
-    pub results: Arc<Results>,
-    /// When option deadline_ms ends it.
-    pub deadline: Option<Instant>,
-    progress: Mutex<Progress>,
-    /// The caller may set it at any moment, also while the first chunk is encoded.
-    is_cancelled: Arc<AtomicBool>,
-}
-
-struct Progress {
-    prompts: Prompts,
-    /// Of a method that reads lists.
-    lists: Option<ListWork>,
-    /// Items before this one, in the order of work, were encoded.
-    next: usize,
-    /// Encoded, but the engine's queue was full.
-    waiting: Option<Chunk>,
-    running: Vec<Running>,
-    /// Why items that are not in work will not be.
-    over: Option<Error>,
-}
-
-struct Chunk {
-    batch: Batch,
-    items: Vec<Sent>,
-}
-
-/// What has to be known when the result of an item comes back.
-struct Sent {
-    item: usize,
-    was_cut: bool,
-    /// Tokens of each of its choices.
-    lengths: Vec<usize>,
-    /// Of a list, which has more items than the one above.
-    block: Option<SentBlock>,
-    /// Its result was taken.
-    is_read: bool,
-}
-
-/// A chunk that the engine has.
-struct Running {
-    job: Job,
-    items: Vec<Sent>,
-    /// Where texts are looked at while they are written.
-    texts: Option<Texts>,
-    /// After the task.
-    submitted_us: i64,
-}
 
 /// What is to be done after a step; of a task that is done, to end its results.
 #[derive(Default)]
@@ -102,57 +49,6 @@ fn while_it_ran(error: Error) -> Error {
 }
 
 impl Work {
-    pub fn new(
-        setup: Arc<Setup>,
-        inputs: Box<Inputs>,
-        is_cancelled: Arc<AtomicBool>,
-    ) -> std::result::Result<Work, (Box<Inputs>, Error)> {
-        let make = || {
-            let results = Results::new(inputs.len(), setup.width(&inputs))?;
-            Ok((results, setup.prompts()?, setup.lists()?.map(ListWork::new)))
-        };
-        let (results, prompts, lists) = match make() {
-            Ok(made) => made,
-            Err(error) => return Err((inputs, error)),
-        };
-        let deadline = match setup.options.deadline_ms {
-            0 => None,
-            ms => Instant::now().checked_add(Duration::from_millis(ms)),
-        };
-        Ok(Work {
-            setup,
-            inputs,
-            results: Arc::new(results),
-            deadline,
-            progress: Mutex::new(Progress {
-                prompts,
-                lists,
-                next: 0,
-                waiting: None,
-                running: Vec::new(),
-                over: None,
-            }),
-            is_cancelled,
-        })
-    }
-
-    /// For another try, where nothing has begun.
-    pub fn into_inputs(self) -> Box<Inputs> {
-        self.inputs
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::Relaxed)
-    }
-
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|end| Instant::now() >= end)
-    }
-
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
     /// The first step: an error means that nothing has begun.
     pub fn start(&self, queue: &Queue, tag: i64) -> Result<()> {
         let mut progress = self.progress();
@@ -268,29 +164,6 @@ impl Work {
         progress.over = Some(error);
     }
 
-    fn fail(&self, items: impl Iterator<Item = usize>, error: &Error) {
-        self.results.change(|found| {
-            for item in items {
-                found.put(item, Item::failed(error), self.inputs.user_tag(item));
-            }
-        });
-    }
-
-    /// The same for requests, with the lists that they belong to.
-    fn fail_sent<'a>(
-        &self,
-        lists: &mut Option<ListWork>,
-        sent: impl Iterator<Item = &'a Sent>,
-        error: &Error,
-    ) {
-        let items = sent.flat_map(|sent| match (&sent.block, &mut *lists) {
-            (Some(block), Some(lists)) => lists.lose(block),
-            _ => sent.item..sent.item + 1,
-        });
-        let items: Vec<usize> = items.collect();
-        self.fail(items.into_iter(), error);
-    }
-
     /// Takes the texts and results that have come.
     fn collect(&self, progress: &mut Progress) {
         let over = progress.over.clone();
@@ -393,74 +266,6 @@ impl Work {
             }
         });
         Ok(())
-    }
-
-    /// With its values.
-    fn read_item(
-        &self,
-        running: &Running,
-        index: usize,
-        sent: &Sent,
-        over: &Option<Error>,
-        values: &mut [f32],
-    ) -> Result<Item> {
-        let item = self.item_of(running, index, sent, over)?;
-        if item.info.status == 0 {
-            let answer = Answer {
-                job: &running.job,
-                index,
-                lengths: &sent.lengths,
-                options: &self.setup.options,
-                model: &self.setup.model,
-                places: &self.inputs.places,
-            };
-            self.setup.method().read(&answer, values)?;
-        }
-        Ok(item)
-    }
-
-    fn item_of(
-        &self,
-        running: &Running,
-        index: usize,
-        sent: &Sent,
-        over: &Option<Error>,
-    ) -> Result<Item> {
-        let (job, setup) = (&running.job, &self.setup);
-        let mut item = Item {
-            info: job.info(index)?,
-            message: String::new(),
-            text: String::new(),
-        };
-        let info = &mut item.info;
-        info.flags = i32::from(sent.was_cut) * PREFIX_RESULT_CUT;
-        for time in [&mut info.queue_us, &mut info.first_us, &mut info.total_us] {
-            *time += running.submitted_us;
-        }
-        let ended_here = running.texts.as_ref().is_some_and(|t| t.was_ended(index));
-        if info.status == Code::Cancelled as i32 && ended_here {
-            info.status = 0;
-        }
-        if setup.method().writes_text() && (info.status == 0 || info.generated_tokens > 0) {
-            let tokens = job.tokens(index)?;
-            let stops = &setup.options.stops;
-            let keep_space = setup.options.recipe.keep_space;
-            let (text, is_stopped) =
-                super::written::finished(&setup.text, stops, keep_space, &tokens)?;
-            item.text = text;
-            if is_stopped && info.status == 0 {
-                info.finish = PREFIX_FINISH_STOP;
-            }
-        }
-        if info.status != 0 {
-            item.message = printable(&job.message(index)?);
-            if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
-                info.status = over.code as i32;
-                info.finish = finish_of(over.code);
-                item.message = printable(&over.message);
-            }
-        }
-        Ok(item)
     }
 }
 

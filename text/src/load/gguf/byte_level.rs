@@ -1,9 +1,9 @@
 //! "gpt2": byte-level BPE with merges, split by a regex that the file names.
 
-use super::{added, begin_and_end, required, Built, Common};
+use super::parts::{added, begin_and_end, required, Built, Common};
 use crate::error::{quote, Error, Result};
 use crate::load::split::split;
-use crate::pipeline::{meter, Bpe, Model, Normalization, Parts};
+use crate::pipeline::{byte_level, meter, Bpe, Model, Normalization, Parts};
 
 pub fn build(common: &Common) -> Result<Built> {
     let pre = common.metadata.text("tokenizer.ggml.pre")?.ok_or_else(|| {
@@ -25,7 +25,7 @@ pub fn build(common: &Common) -> Result<Built> {
         normalizer: Normalization::Json(parts.normalizer),
         pre_tokenizer: parts.pre_tokenizer,
         post_processor: begin_and_end(common, parts.add_bos, false)?,
-        decoder: crate::load::byte_level(true),
+        decoder: byte_level(true),
     };
     Ok(Built {
         model,

@@ -1,20 +1,20 @@
 //! Builds a tokenizer from the metadata of a GGUF file, by the kind that `tokenizer.ggml.model` names.
 
 mod byte_level;
+mod parts;
 mod sentence_piece;
 mod word_piece;
 
-use super::Source;
+use self::parts::{required, Built, Common};
+use super::files;
+use super::source::Source;
 use crate::error::{quote, Code, Error, Result};
 use crate::gguf::{self, Metadata};
-use crate::pipeline::{assemble, Kind, Model, Parts};
+use crate::pipeline::{assemble, Kind};
 use crate::roles::Roles;
-use serde_json::{json, Value};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use tokenizers::AddedToken;
 
 /// GGUF keys of special tokens and the roles they stand for.
 const ROLE_KEYS: &[(&str, &str)] = &[
@@ -37,30 +37,10 @@ const ROLE_KEYS: &[(&str, &str)] = &[
 ];
 
 pub fn load(path: &Path) -> Result<Source> {
-    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
+    let file = files::open(path)?;
     let size = file.metadata().map_err(|e| Error::io(path, &e))?.len();
     let metadata = gguf::read(BufReader::with_capacity(1 << 16, file), size)?;
     from_metadata(&metadata)
-}
-
-fn required<T>(value: Option<T>, key: &str) -> Result<T> {
-    value.ok_or_else(|| Error::format(format!("the GGUF file has no {key}")))
-}
-
-/// What all kinds of tokenizers have.
-struct Common<'a> {
-    metadata: &'a Metadata,
-    tokens: &'a [String],
-    /// What each token is for, when the file says so.
-    kinds: Option<Vec<Kind>>,
-    roles: Roles,
-}
-
-/// A tokenizer before what is around it.
-struct Built {
-    model: Model,
-    parts: Parts,
-    added: Vec<AddedToken>,
 }
 
 pub fn from_metadata(metadata: &Metadata) -> Result<Source> {
@@ -133,14 +113,6 @@ fn read_kinds(metadata: &Metadata, tokens: usize) -> Result<Option<Vec<Kind>>> {
     kinds.collect::<Result<_>>().map(Some)
 }
 
-impl Common<'_> {
-    /// A flag of the tokenizer, or what holds when the file does not say.
-    fn flag(&self, name: &str, otherwise: bool) -> Result<bool> {
-        let flag = self.metadata.bool(&format!("tokenizer.ggml.{name}"))?;
-        Ok(flag.unwrap_or(otherwise))
-    }
-}
-
 fn read_roles(metadata: &Metadata, tokens: &[String]) -> Result<Roles> {
     let mut roles = Roles::default();
     for (key, role) in ROLE_KEYS {
@@ -164,63 +136,6 @@ fn read_roles(metadata: &Metadata, tokens: &[String]) -> Result<Roles> {
         roles.set(role, id as u32, token);
     }
     Ok(roles)
-}
-
-/// What a text has around it by default: bos in front, eos behind.
-fn begin_and_end(common: &Common, bos: bool, eos: bool) -> Result<Value> {
-    let token = |role: &str, otherwise| {
-        let wanted = common.flag(&format!("add_{role}_token"), otherwise)?;
-        if !wanted {
-            return Ok(None);
-        }
-        common.roles.get(role).map(Some).ok_or_else(|| {
-            Error::format(format!(
-                "a text has the {role} token around it (tokenizer.ggml.add_{role}_token), but there is \
-                 none (tokenizer.ggml.{role}_token_id)"
-            ))
-        })
-    };
-    Ok(around(token("bos", bos)?, token("eos", eos)?))
-}
-
-/// The post-processor that puts one token in front and one behind; null when there is nothing to add.
-fn around(front: Option<(u32, &str)>, back: Option<(u32, &str)>) -> Value {
-    if front.or(back).is_none() {
-        return Value::Null;
-    }
-    let special = |token: Option<(u32, &str)>, kind: u32| {
-        token.map(|(_, text)| json!({"SpecialToken": {"id": text, "type_id": kind}}))
-    };
-    let text = |name: &str, kind: u32| Some(json!({"Sequence": {"id": name, "type_id": kind}}));
-    let first = [special(front, 0), text("A", 0), special(back, 0)];
-    let second = [text("B", 1), special(back, 1)];
-    let single: Vec<Value> = first.iter().flatten().cloned().collect();
-    let pair: Vec<Value> = first.into_iter().chain(second).flatten().collect();
-    let tokens: serde_json::Map<String, Value> = [front, back]
-        .into_iter()
-        .flatten()
-        .map(|(id, text)| {
-            (
-                text.to_string(),
-                json!({"id": text, "ids": [id], "tokens": [text]}),
-            )
-        })
-        .collect();
-    json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": tokens})
-}
-
-/// Tokens that are found in a text before it is cut. `rstrip` says of a special one whether it takes
-/// the white space behind it too.
-fn added(texts: &[String], kinds: &[Kind], rstrip: impl Fn(&str) -> bool) -> Vec<AddedToken> {
-    let mut added = Vec::new();
-    for (text, kind) in texts.iter().zip(kinds) {
-        let special = matches!(kind, Kind::Control | Kind::Unknown);
-        if (special || *kind == Kind::UserDefined) && !text.is_empty() {
-            let token = AddedToken::from(text.clone(), special).normalized(false);
-            added.push(token.rstrip(special && rstrip(text)));
-        }
-    }
-    added
 }
 
 fn read_templates(metadata: &Metadata) -> Result<BTreeMap<String, String>> {

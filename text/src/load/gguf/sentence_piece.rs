@@ -1,6 +1,6 @@
 //! "llama" and "t5": SentencePiece, BPE with scores instead of merges or Unigram.
 
-use super::{added, begin_and_end, required, Built, Common};
+use super::parts::{added, begin_and_end, required, Built, Common};
 use crate::error::{Error, Result};
 use crate::pipeline::{
     meter, CharsMap, Kind, Model, Normalization, Parts, Rules, SentencePiece, Vocabulary,

@@ -6,7 +6,7 @@
 //!   vocabulary   play  ##ing  ##  [CLS]
 //! ```
 
-use super::{added, around, required, Built, Common};
+use super::parts::{added, around, required, Built, Common};
 use crate::error::{quote, Error, Result};
 use crate::pipeline::{meter, Kind, Model, Normalization, Parts};
 use serde_json::json;

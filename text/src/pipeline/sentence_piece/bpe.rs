@@ -171,7 +171,8 @@ impl Cutter<'_> {
     }
 }
 
-/// Gives out a piece, or the parts of an unused one, which may be unused themselves.
+/// Gives out a piece, or the parts of an unused one, which may be unused themselves: as many as it has
+/// characters, one inside the other.
 fn give(
     vocabulary: &Vocabulary,
     text: &str,
@@ -180,16 +181,16 @@ fn give(
     joints: &HashMap<u32, usize>,
     each: &mut dyn FnMut(usize, usize, Option<u32>),
 ) {
-    let id = vocabulary.piece(&text[begin..end]);
-    let joint = id
-        .filter(|id| vocabulary.is_unused(*id))
-        .and_then(|id| joints.get(&id));
-    match joint {
-        Some(left) => {
-            give(vocabulary, text, begin, begin + left, joints, each);
-            give(vocabulary, text, begin + left, end, joints, each);
+    let mut open = vec![(begin, end)];
+    while let Some((begin, end)) = open.pop() {
+        let id = vocabulary.piece(&text[begin..end]);
+        let joint = id
+            .filter(|id| vocabulary.is_unused(*id))
+            .and_then(|id| joints.get(&id));
+        match joint {
+            Some(left) => open.extend([(begin + left, end), (begin, begin + left)]),
+            None => each(begin, end, id),
         }
-        None => each(begin, end, id),
     }
 }
 
@@ -255,6 +256,21 @@ mod tests {
         assert_eq!(pieces(&list, "abc"), ["a", "b", "c"]);
         assert_eq!(pieces(&list, "abcc"), ["abcc"]);
         assert_eq!(pieces(&[("x", 0.0, Unused)], "x"), ["x"]);
+    }
+
+    #[test]
+    fn a_small_stack_holds_the_parts_of_an_unused_piece() {
+        let row = "a".to_string() + &"b".repeat(999);
+        let unused = (2..=row.len()).map(|n| (&row[..n], 0.0, Unused));
+        let list: Vec<_> = unused
+            .chain([("a", 0.0, Normal), ("b", 0.0, Normal)])
+            .collect();
+        let small = std::thread::Builder::new().stack_size(64 << 10);
+        let found = std::thread::scope(|scope| {
+            let thread = small.spawn_scoped(scope, || pieces(&list, &row).len());
+            thread.unwrap().join().unwrap()
+        });
+        assert_eq!(found, row.len());
     }
 
     #[test]

@@ -6,70 +6,15 @@
 //!   unscored  0: two read, one running    6: both running, is_encoded
 //! ```
 
-use super::{Chunk, Progress, Running, Sent, Work};
-use crate::engine::prefix_h::{prefix_result_info, PREFIX_RESULT_CUT};
+use super::list_state::{ListWork, ReadBlock, SentBlock, Unscored};
+use super::state::{Chunk, Progress, Running, Sent, Work};
 use crate::engine::Request;
 use crate::error::{Error, Result};
-use crate::tasks::listwise::{scores, Block, ListContext, Listed, Lists};
+use crate::prefix_h::PREFIX_RESULT_CUT;
+use crate::tasks::listwise::{scores, Block, ListContext, Lists};
 use crate::tasks::results::Item;
 use serde_json::{json, Value};
-use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// The lists of a task.
-pub(super) struct ListWork {
-    prompts: Lists,
-    /// The items of the list that is being encoded.
-    open: Range<usize>,
-    /// Lists without scores yet, by their first item.
-    unscored: BTreeMap<usize, Unscored>,
-}
-
-#[derive(Default)]
-struct Unscored {
-    end: usize,
-    /// Blocks that the engine has, or will have.
-    running: usize,
-    is_encoded: bool,
-    blocks: Vec<ReadBlock>,
-}
-
-struct ReadBlock {
-    documents: Vec<Listed>,
-    info: prefix_result_info,
-    vectors: Vec<Vec<f64>>,
-}
-
-/// What a request asks of a list.
-pub(super) struct SentBlock {
-    list: usize,
-    documents: Vec<Listed>,
-}
-
-impl ListWork {
-    pub(super) fn new(prompts: Lists) -> ListWork {
-        ListWork {
-            prompts,
-            open: 0..0,
-            unscored: BTreeMap::new(),
-        }
-    }
-
-    /// All items of lists without scores, which will have none.
-    pub(super) fn drain(&mut self) -> Vec<usize> {
-        let lists = std::mem::take(&mut self.unscored);
-        lists
-            .into_iter()
-            .flat_map(|(first, list)| first..list.end)
-            .collect()
-    }
-
-    /// The items of a list that cannot be scored.
-    pub(super) fn lose(&mut self, block: &SentBlock) -> Range<usize> {
-        let list = self.unscored.remove(&block.list);
-        list.map_or(0..0, |list| block.list..list.end)
-    }
-}
 
 impl Work {
     /// Adds the next block to a chunk; its tokens.

@@ -1,10 +1,11 @@
 //! From the items of a task to requests of the engine.
 
-use super::{Chunk, Progress, Sent, Work, CHUNKS};
+use super::state::{Chunk, Progress, Sent, Work};
 use crate::engine::Request;
 use crate::error::Result;
 use crate::tasks::prompt::Prompts;
 use crate::tasks::results::Item;
+use crate::tasks::setup::CHUNKS;
 
 impl Work {
     /// The next chunk of requests.

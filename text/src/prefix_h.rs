@@ -14,7 +14,7 @@ macro_rules! functions {
 }
 
 #[rustfmt::skip]
-#[path = "../../../bindings/rust/prefix-sys/src/prefix_h.rs"]
+#[path = "../../bindings/rust/prefix-sys/src/prefix_h.rs"]
 mod generated;
 
 pub use generated::*;

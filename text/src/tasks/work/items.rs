@@ -1,0 +1,77 @@
+//! From a result of the engine to that of an item.
+
+use super::state::{Running, Sent, Work};
+use crate::error::{printable, Code, Error, Result};
+use crate::prefix_h::{PREFIX_FINISH_STOP, PREFIX_RESULT_CUT};
+use crate::tasks::method::Answer;
+use crate::tasks::results::{finish_of, Item};
+use crate::tasks::written::finished;
+
+impl Work {
+    /// With its values.
+    pub(super) fn read_item(
+        &self,
+        running: &Running,
+        index: usize,
+        sent: &Sent,
+        over: &Option<Error>,
+        values: &mut [f32],
+    ) -> Result<Item> {
+        let item = self.item_of(running, index, sent, over)?;
+        if item.info.status == 0 {
+            let answer = Answer {
+                job: &running.job,
+                index,
+                lengths: &sent.lengths,
+                options: &self.setup.options,
+                model: &self.setup.model,
+                places: &self.inputs.places,
+            };
+            self.setup.method.read(&answer, values)?;
+        }
+        Ok(item)
+    }
+
+    pub(super) fn item_of(
+        &self,
+        running: &Running,
+        index: usize,
+        sent: &Sent,
+        over: &Option<Error>,
+    ) -> Result<Item> {
+        let (job, setup) = (&running.job, &self.setup);
+        let mut item = Item {
+            info: job.info(index)?,
+            message: String::new(),
+            text: String::new(),
+        };
+        let info = &mut item.info;
+        info.flags = i32::from(sent.was_cut) * PREFIX_RESULT_CUT;
+        for time in [&mut info.queue_us, &mut info.first_us, &mut info.total_us] {
+            *time += running.submitted_us;
+        }
+        let ended_here = running.texts.as_ref().is_some_and(|t| t.was_ended(index));
+        if info.status == Code::Cancelled as i32 && ended_here {
+            info.status = 0;
+        }
+        if setup.method.writes_text() && (info.status == 0 || info.generated_tokens > 0) {
+            let tokens = job.tokens(index)?;
+            let stops = &setup.options.stops;
+            let keep_space = setup.options.recipe.keep_space;
+            let (text, is_stopped) = finished(&setup.text, stops, keep_space, &tokens)?;
+            item.text = text;
+            if is_stopped && info.status == 0 {
+                info.finish = PREFIX_FINISH_STOP;
+            }
+        }
+        if info.status != 0 {
+            item.message = printable(&job.message(index)?);
+            if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
+                info.status = over.code as i32;
+                info.finish = finish_of(over.code);
+                item.message = printable(&over.message);
+            }
+        }
+        Ok(item)
+    }
+}
