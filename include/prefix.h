@@ -392,6 +392,9 @@ typedef struct prefix_memory {
   int64_t weight_bytes;
   int64_t kv_bytes_per_token;
   int64_t kv_budget_bytes;
+  /* Of steps of `rows` tokens without adapters, at most: buffers, logits, and what the device needs
+   * besides. Of models with recurrent layers with room for the states of 8 prefixes that continue
+   * one another; requests that nest deeper take more (live_state_bytes_peak). */
   int64_t activation_bytes;
   int64_t total_bytes;
 } prefix_memory;
@@ -415,6 +418,8 @@ typedef struct prefix_engine_stats {
   int64_t steps, rows;                          /* rows: what the model really computed */
   int64_t pages_total, pages_used, page_tokens; /* KV pages, now */
   int64_t kv_bytes, kv_bytes_peak, kv_budget_bytes;
+  /* Activations: buffers of steps, logits, and what the device took besides for partial results and
+   * as the working memory of its threads. */
   int64_t weight_bytes, activation_bytes_peak;
   int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
@@ -497,8 +502,8 @@ typedef struct prefix_engine_stats {
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
-/* [any thread] Bytes that an engine would take, from the headers of the files alone. What the engine
- * would have among its warnings, as far as headers tell it, is in the log (WARNING).
+/* [any thread] Bytes that an engine would take, from the headers of the files alone. What the
+ * engine would have among its warnings, as far as headers tell it, is in the log (WARNING).
  * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
  * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
@@ -538,13 +543,14 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
  * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once; pages that are on their way to a disk or a store are waited
- * for before, 5 seconds at most, as by the last release. Afterwards what would compute, or use the
- * cache or its namespaces, answers MISUSE; statistics, information and the number of namespaces can
- * still be read. Idempotent: a second call may end the wait of the first. A task (prefix_text.h)
- * whose requests are not all handed over ends with those that are: wait for it before. A load is
- * ended as by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it
- * has. One of an adapter is not waited for: the model stays in memory until its reader returns. */
+ * rest and frees model and cache at once; pages that are on their way to a disk or a store are
+ * waited for before, 5 seconds at most, as by the last release. Afterwards what would compute, or
+ * use the cache or its namespaces, answers MISUSE; statistics, information and the number of
+ * namespaces can still be read. Idempotent: a second call may end the wait of the first. A task
+ * (prefix_text.h) whose requests are not all handed over ends with those that are: wait for it
+ * before. A load is ended as by the last release, and waited for up to timeout_ms:
+ * prefix_engine_wait tells when it has. One of an adapter is not waited for: the model stays in
+ * memory until its reader returns. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -639,25 +645,26 @@ PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int
 
 /* ---- Adapters ------------------------------------------------------------------------------- */
 
-/* LoRA: thin matrices that are added to those of the model for the requests that name them by option
- * adapter. A request with an adapter gets the same bits whatever other adapters its batch has, and
- * shares prefixes with requests of the same adapter only: an adapter is a part of the namespace, by
- * its content, so that nothing which one computed is ever found by another, nor by another version
- * of it, in memory, on disk, in a store or in a snapshot. docs/lora.md. */
+/* LoRA: thin matrices that are added to those of the model for the requests that name them by
+ * option adapter. A request with an adapter gets the same bits whatever other adapters its batch
+ * has, and shares prefixes with requests of the same adapter only: an adapter is a part of the
+ * namespace, by its content, so that nothing which one computed is ever found by another, nor by
+ * another version of it, in memory, on disk, in a store or in a snapshot. docs/lora.md. */
 
 /* [any thread] Loads an adapter under a name, on the calling thread, while requests run. path: a
- * PEFT directory with adapter_config.json and adapter_model.safetensors. A name that is there stands
- * for the new adapter from then on; requests that were submitted keep the one before. Errors:
- * INVALID_ARGUMENT for an empty name, NOT_FOUND, IO, FORMAT for files that contradict themselves or
- * the model, UNSUPPORTED_MODEL for what is no plain LoRA of attention and dense feed-forward blocks,
- * named, UNSUPPORTED_DEVICE for an engine that is not on a CPU, OUT_OF_MEMORY. */
+ * PEFT directory with adapter_config.json and adapter_model.safetensors. A name that is there
+ * stands for the new adapter from then on; requests that were submitted keep the one before.
+ * Errors: INVALID_ARGUMENT for an empty name, NOT_FOUND, IO, FORMAT for files that contradict
+ * themselves or the model, UNSUPPORTED_MODEL for what is no plain LoRA of attention and dense
+ * feed-forward blocks, named, UNSUPPORTED_DEVICE for an engine that is not on a CPU,
+ * OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_adapter_load(prefix_engine* engine, const char* name,
                                              size_t name_len, const char* path, size_t path_len,
                                              prefix_error* err);
-/* [any thread] The same from files that are not in a file system: those that the source has now under
- * the two names. They are read until the call returns and not afterwards, by its thread and others
- * of the library; a reader must not shut this engine down. INVALID_ARGUMENT when the source has no
- * files. An adapter is the same however it was fed. */
+/* [any thread] The same from files that are not in a file system: those that the source has now
+ * under the two names. They are read until the call returns and not afterwards, by its thread and
+ * others of the library; a reader must not shut this engine down. INVALID_ARGUMENT when the source
+ * has no files. An adapter is the same however it was fed. */
 PREFIX_API prefix_status prefix_adapter_load_source(prefix_engine* engine, const char* name,
                                                     size_t name_len, prefix_source* source,
                                                     prefix_error* err);
@@ -674,7 +681,8 @@ PREFIX_API prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t
                                                   const char* name, size_t name_len,
                                                   int32_t* adapter_ns, prefix_error* err);
 /* [any thread] Those that are loaded, by name:
- * [{"name": text, "part": last part of its namespaces, "matrices": pairs in the file, "bytes": n}] */
+ * [{"name": text, "part": last part of its namespaces, "matrices": pairs in the file,
+ *   "bytes": n}] */
 PREFIX_API prefix_status prefix_adapters_json(const prefix_engine* engine, char* buf, size_t cap,
                                               size_t* needed, prefix_error* err);
 
@@ -760,11 +768,14 @@ PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char*
 typedef struct prefix_job prefix_job;
 
 /* [any thread; one thread per batch] Runs the batch and waits. Calls from several threads share
- * steps and prefixes. The batch may be changed or released afterwards. QUEUE_FULL, MISUSE (the
- * engine is shut down), ENGINE_FAILED. */
+ * steps and prefixes. Nobody has the job before this returns, so that nothing but deadlines of its
+ * requests or a shutdown of the engine ends it early: take prefix_submit for one that may be
+ * cancelled. The batch may be changed or released afterwards; without requests it is done at once.
+ * INVALID_ARGUMENT for a batch that was made for another engine, QUEUE_FULL, MISUSE (the engine
+ * loads or is shut down), ENGINE_FAILED. */
 PREFIX_API prefix_status prefix_run(prefix_engine* engine, const prefix_batch* batch,
                                     prefix_job** out, prefix_error* err);
-/* The same without waiting. */
+/* The same without waiting: for prefix_job_wait, prefix_job_notify or prefix_job_next_event. */
 PREFIX_API prefix_status prefix_submit(prefix_engine* engine, const prefix_batch* batch,
                                        prefix_job** out, prefix_error* err);
 
@@ -780,8 +791,8 @@ PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, pr
  * brings one tag. */
 PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
                                            prefix_error* err);
-/* Idempotent; takes effect at the next step, and between two layers, or blocks of what is read, when
- * everything that runs is cancelled. */
+/* Idempotent; takes effect at the next step, and between two layers, or blocks of what is read,
+ * when everything that runs is cancelled. */
 PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
 PREFIX_API prefix_status prefix_job_cancel_request(prefix_job* job, size_t index,
                                                    prefix_error* err);
@@ -899,7 +910,8 @@ PREFIX_API prefix_status prefix_job_all_values(const prefix_job* job, float* out
                                                size_t* needed, int64_t* offsets,
                                                size_t capacity_offsets, prefix_error* err);
 /* OK when no request failed; otherwise the status and the sentence of the first one that did, and
- * *index (may be NULL) its number. The job must be done. */
+ * *index (may be NULL) its number. The job must be done: a call that fails itself, with MISUSE for
+ * one that is not, leaves *index as it is; SIZE_MAX put there before tells the two apart. */
 PREFIX_API prefix_status prefix_job_first_failure(const prefix_job* job, size_t* index,
                                                   prefix_error* err);
 PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* out,
@@ -945,9 +957,9 @@ typedef struct prefix_cache_usage {
 PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
                                                 prefix_cache_usage* out, prefix_error* err);
 /* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
- * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Of what requests or leases
- * hold when a lower quota comes, what is beyond it goes as soon as they end. Errors: OUT_OF_RANGE for a
- * negative number, a quota smaller than one token, a floor above the quota. */
+ * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Of what requests or
+ * leases hold when a lower quota comes, what is beyond it goes as soon as they end. Errors:
+ * OUT_OF_RANGE for a negative number, a quota smaller than one token, a floor above the quota. */
 PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t ns,
                                                  int64_t floor_bytes, int64_t quota_bytes,
                                                  prefix_error* err);
@@ -1042,10 +1054,10 @@ PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char*
                                               prefix_snapshot_info* out, prefix_error* err);
 /* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins
  * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
- * is left out. What of it was there already has no time to live any more (cache_ttl_ms). out may be
- * NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file, INCOMPATIBLE_SNAPSHOT for one of another
- * model, number type, device or instruction-set level; nothing is loaded then. What belongs to a
- * namespace that is closed meanwhile is skipped. */
+ * is left out. What of it was there already has no time to live any more (cache_ttl_ms). The engine
+ * goes on meanwhile. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
+ * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
+ * nothing is loaded then. What belongs to a namespace that is closed meanwhile is skipped. */
 PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
                                               size_t path_len, prefix_snapshot_info* out,
                                               prefix_error* err);
@@ -1073,7 +1085,7 @@ typedef struct prefix_sim prefix_sim;
  * "policy" ("auto": the one of lru, gds and gdsf that saved the most lately; lru, leaf-lru,
  * marconi, gds, gdsf, block), "alpha" (marconi: this one instead of one that is tuned), "capacity"
  * (bytes), "admission" (["branch", "end"]: where states are taken; also "prompt", the end of the
- * prompt, and "placed", where later requests are likely to part from this one), "max_placed" (1;
+ * prompt, and "placed", where later requests are likely to diverge from this one), "max_placed" (1;
  * of these, for a request), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the
  * rules of Marconi's experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published
  * code does otherwise than its paper). */
@@ -1104,9 +1116,9 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
 
 /* ---- Order and parts ------------------------------------------------------------------------ */
 
-/* What a batch shares, and how to lay out prompts so that it shares more: by arithmetic alone, without
- * an engine or a model. `prefix order` and `prefix partition` are these and a parser. They take time
- * and memory by the size of what they are given, and keep nothing. */
+/* What a batch shares, and how to lay out prompts so that it shares more: by arithmetic alone,
+ * without an engine or a model. `prefix order` and `prefix partition` are these and a parser. They
+ * take time and memory by the size of what they are given, and keep nothing. */
 
 typedef struct prefix_order_info {
   int32_t struct_size;
@@ -1120,12 +1132,13 @@ typedef struct prefix_order_info {
 /* [any thread] The order of the rows of a table, and of the columns within each row, in which the
  * prompts made of them share the longest prefixes with the one before. Cell c of row r is
  * values[r * n_columns + c]: any number that stands for its text, such as an index or a hash; equal
- * numbers in one column are equal cells. lengths: tokens (or bytes) of each cell; NULL with 0 counts
- * each as 1. rows (room for one number for each row) receives the row of each prompt, columns (one
- * for each cell) its columns as they stand in it, prompt after prompt; out may be NULL. A prompt has to
- * name the columns, since they stand otherwise in each. Errors: INVALID_ARGUMENT for no rows or no
- * columns, values that are not whole rows, other than one length for each value, and a value with two
- * lengths; OUT_OF_RANGE for a negative length, more than 65536 columns or 2147483647 rows. */
+ * numbers in one column are equal cells. lengths: tokens (or bytes) of each cell; NULL with 0
+ * counts each as 1. rows (room for one number for each row) receives the row of each prompt,
+ * columns (one for each cell) its columns as they stand in it, prompt after prompt; out may be
+ * NULL. A prompt has to name the columns, since they stand otherwise in each. Errors:
+ * INVALID_ARGUMENT for no rows or no columns, values that are not whole rows, other than one length
+ * for each value, and a value with two lengths; OUT_OF_RANGE for a negative length, more than 65536
+ * columns or 2147483647 rows. */
 PREFIX_API prefix_status prefix_order(const int64_t* values, size_t n_values,
                                       const int32_t* lengths, size_t n_lengths, size_t n_columns,
                                       int64_t* rows, size_t capacity_rows, int32_t* columns,
@@ -1142,20 +1155,21 @@ typedef struct prefix_partition_info {
 } prefix_partition_info;
 #define PREFIX_PARTITION_INFO_INIT {(int32_t)sizeof(prefix_partition_info), 0, 0, 0, 0, 0}
 
-/* [any thread] Shares prompts out among n_parts workers that each have a cache of their own: parts of
- * about equal work (different tokens), cut where the fewest tokens are computed more than once. Prompt
- * i is tokens[offsets[i] .. offsets[i + 1]). parts receives the part of each prompt; order the numbers
- * of the prompts, part after part, those that share prefixes beside each other; work what each part
- * computes: one number for each prompt, prompt and part. Of more parts than prompts some stay empty.
+/* [any thread] Shares prompts out among n_parts workers that each have a cache of their own: parts
+ * of about equal work (different tokens), cut where the fewest tokens are computed more than once.
+ * Prompt i is tokens[offsets[i] .. offsets[i + 1]). parts receives the part of each prompt; order
+ * the numbers of the prompts, part after part, those that share prefixes beside each other; work
+ * what each part computes: one number for each prompt, prompt and part. Of more parts than prompts
+ * some stay empty.
  *
- * Parts are cuts of the prompts sorted by their tokens; of other ways to share prompts out, some may be
- * more even where prompts are few.
+ * Parts are cuts of the prompts sorted by their tokens; of other ways to share prompts out, some
+ * may be more even where prompts are few.
  *
- * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens. Where
- * a heavy prompt or prefix leaves no such cuts, at most so many times the least that the largest part
- * of any cuts has: a prefix that is long against what follows it stays in one part, because each further
- * one would compute it again. Errors: OUT_OF_RANGE for offsets, a token, n_parts outside [1, 1048576], a
- * balance outside [1, 1000000]; INVALID_ARGUMENT. */
+ * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens.
+ * Where a heavy prompt or prefix leaves no such cuts, at most so many times the least that the
+ * largest part of any cuts has: a prefix that is long against what follows it stays in one part,
+ * because each further one would compute it again. Errors: OUT_OF_RANGE for offsets, a token,
+ * n_parts outside [1, 1048576], a balance outside [1, 1000000]; INVALID_ARGUMENT. */
 PREFIX_API prefix_status prefix_partition(const prefix_token* tokens, size_t n_tokens,
                                           const int64_t* offsets, size_t n_offsets, int32_t n_parts,
                                           double balance, int32_t* parts, size_t capacity_parts,
@@ -1171,10 +1185,10 @@ typedef struct prefix_estimate_info {
 } prefix_estimate_info;
 #define PREFIX_ESTIMATE_INFO_INIT {(int32_t)sizeof(prefix_estimate_info), 0, 0, 0}
 
-/* [any thread] What a batch of prompts costs; prompts as for prefix_partition. computed receives one
- * number for each prompt: its tokens without those that a prompt before it has, as usage counts them
- * when the prompts are requests of one batch in one namespace. Choices, continuations and what is
- * generated come on top. Errors: as prefix_partition. */
+/* [any thread] What a batch of prompts costs; prompts as for prefix_partition. computed receives
+ * one number for each prompt: its tokens without those that a prompt before it has, as usage counts
+ * them when the prompts are requests of one batch in one namespace. Choices, continuations and what
+ * is generated come on top. Errors: as prefix_partition. */
 PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_t n_tokens,
                                                const int64_t* offsets, size_t n_offsets,
                                                int64_t* computed, size_t capacity,

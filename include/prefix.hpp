@@ -19,9 +19,9 @@
  *
  * A failure throws prefix::Error. What can fail also takes a prefix_error* as its last argument:
  * with one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty
- * value; error.code is PREFIX_OK after a call that succeeded. Without one, and so always throwing, are
- * option_infos(), devices() and these constructors: Options() without JSON, Batch, Queue, Source and
- * Simulation.
+ * value; error.code is PREFIX_OK after a call that succeeded. Without one, and so always throwing,
+ * are option_infos(), devices() and these constructors: Options() without JSON, Batch, Queue,
+ * Source and Simulation.
  */
 #ifndef PREFIX_HPP
 #define PREFIX_HPP
@@ -111,17 +111,14 @@ class Options : public detail::OptionMethods<Options> {
       } else if constexpr (std::floating_point<Value>) {
         return prefix_options_set_double(get(), name, length, static_cast<double>(value), e);
       } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
-        return put_text(key, std::string_view(value), e);
+        return put_text(key, Text(value), e);
       } else if constexpr (std::convertible_to<const Value&, std::span<const prefix_token>>) {
         const std::span<const prefix_token> list(value);
         return prefix_options_set_ints(get(), name, length, list.data(), list.size(), e);
       } else {
         // Copies: what a view makes lives no longer than its step of the loop.
         std::vector<std::string> copies;
-        for (const auto& item : value) {
-          const std::string_view text = item;
-          copies.emplace_back(text);
-        }
+        for (const auto& item : value) copies.emplace_back(Text(item));
         std::vector<const char*> texts;
         std::vector<size_t> lengths;
         for (const std::string& text : copies) {
@@ -284,6 +281,7 @@ class Job {
                                        values.offsets.size(), e);
         },
         error);
+    if (error && error->code != PREFIX_OK) values.offsets.clear();  // of no requests
     return values;
   }
   /* The first request that failed; nothing when none did. The job must be done. */
@@ -483,7 +481,8 @@ class Engine {
       return prefix_run(get(), batch.get(), out, e);
     }));
   }
-  Job submit(const Batch& batch, prefix_error* error = nullptr) const {
+  /* Does not wait. A job that is thrown away is cancelled: keep it, or detach() it. */
+  [[nodiscard]] Job submit(const Batch& batch, prefix_error* error = nullptr) const {
     return Job(detail::made<prefix_job>(error, [&](prefix_job** out, prefix_error* e) {
       return prefix_submit(get(), batch.get(), out, e);
     }));

@@ -1,5 +1,5 @@
-/* prefix_cache.hpp - the cache of an engine in the shape of C++20: look up, pin, limit, evict, watch,
- * save. prefix.hpp includes it; what functions do stands in prefix.h.
+/* prefix_cache.hpp - the cache of an engine in the shape of C++20: look up, pin, limit, evict,
+ * watch, save. prefix.hpp includes it; what functions do stands in prefix.h.
  */
 #ifndef PREFIX_CACHE_HPP
 #define PREFIX_CACHE_HPP
@@ -18,7 +18,8 @@
 namespace prefix {
 inline namespace cpp1 {
 
-/* A prefix that stays in the cache until this is destroyed, its time is over or the engine is gone. */
+/* A prefix that stays in the cache until this is destroyed, its time is over or the engine is
+ * gone. */
 class Lease {
  public:
   Lease() = default;
@@ -97,9 +98,10 @@ class Cache {
       return prefix_cache_set_limits(engine_, ns_, floor_bytes, quota_bytes, e);
     });
   }
-  /* Keeps the longest computed prefix of these tokens; time 0: until the lease is given back. */
-  Lease pin(Tokens tokens, std::chrono::milliseconds time = {},
-            prefix_error* error = nullptr) const {
+  /* Keeps the longest computed prefix of these tokens until the lease is destroyed or its time is
+   * over; time 0: no limit. */
+  [[nodiscard]] Lease pin(Tokens tokens, std::chrono::milliseconds time = {},
+                          prefix_error* error = nullptr) const {
     int64_t lease = 0, pinned = 0;
     const bool done = call(error, [&](prefix_error* e) {
       return prefix_cache_pin(engine_, ns_, tokens.data(), tokens.size(), time.count(), &lease,

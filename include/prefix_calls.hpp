@@ -1,5 +1,5 @@
-/* prefix_calls.hpp - how the C++ headers call the C interface: what becomes of a failure, of a text, of
- * a handle and of a buffer. prefix.hpp includes it.
+/* prefix_calls.hpp - how the C++ headers call the C interface: what becomes of a failure, of a
+ * text, of a handle and of a buffer. prefix.hpp includes it.
  */
 #ifndef PREFIX_CALLS_HPP
 #define PREFIX_CALLS_HPP
@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "prefix.h"
 
@@ -32,15 +33,29 @@ class Error : public std::runtime_error {
   std::string function_;
 };
 
-/* A text as an argument: of whatever is a std::string_view. One itself would take {"a", "b"}, a list of
- * two texts, for the characters between two pointers. */
+/* A text as an argument: of whatever is a std::string_view. One itself would take {"a", "b"}, a
+ * list of two texts, for the characters between two pointers. NULL, as getenv() gives it, is no
+ * text: it throws Error, INVALID_ARGUMENT, and is not taken for an empty one. */
 class Text : public std::string_view {
  public:
   constexpr Text() noexcept = default;
   template <typename Characters>
     requires std::convertible_to<const Characters&, std::string_view>
   constexpr Text(const Characters& text)  // NOLINT: whatever is a text
-      : std::string_view(static_cast<std::string_view>(text)) {}
+      : std::string_view(view(text)) {}
+
+ private:
+  template <typename Characters>
+  static constexpr std::string_view view(const Characters& text) {
+    if constexpr (std::is_pointer_v<Characters>) {
+      if (!text) refuse_null();
+    }
+    return static_cast<std::string_view>(text);
+  }
+  [[noreturn]] static void refuse_null() {
+    throw Error(PREFIX_ERR_INVALID_ARGUMENT,
+                {sizeof(prefix_error), PREFIX_ERR_INVALID_ARGUMENT, {}, "a text is NULL"});
+  }
 };
 
 namespace detail {

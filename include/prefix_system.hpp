@@ -5,6 +5,7 @@
 #ifndef PREFIX_SYSTEM_HPP
 #define PREFIX_SYSTEM_HPP
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -136,7 +137,7 @@ inline Parts partition(std::span<const prefix_token> tokens, std::span<const int
   Parts found;
   found.parts.resize(offsets.empty() ? 0 : offsets.size() - 1);
   found.order.resize(found.parts.size());
-  found.work.resize(n_parts > 0 ? static_cast<size_t>(n_parts) : 0);
+  found.work.resize(static_cast<size_t>(std::clamp(n_parts, 0, 1 << 20)));  // more are refused
   const bool done = call(error, [&](prefix_error* e) {
     return prefix_partition(tokens.data(), tokens.size(), offsets.data(), offsets.size(), n_parts,
                             balance, found.parts.data(), found.parts.size(), found.order.data(),

@@ -113,8 +113,8 @@ PREFIX_API prefix_status prefix_tokenizer_special_token(const prefix_tokenizer* 
                                                         prefix_token* token, prefix_error* err);
 /* All tokens after which a generation is over, ascending: eos, eot, eom, those of the model's
  * generation settings, and special tokens of well-known names such as <|im_end|>. Meant for the
- * request option stop_tokens, which refuses tokens beyond the model's vocabulary (info of the engine):
- * leave those out, which were added behind it and which the model never writes. */
+ * request option stop_tokens, which refuses tokens beyond the model's vocabulary (info of the
+ * engine): leave those out, which were added behind it and which the model never writes. */
 PREFIX_API prefix_status prefix_tokenizer_end_tokens(const prefix_tokenizer* tokenizer,
                                                      prefix_token* out, size_t capacity,
                                                      size_t* needed, prefix_error* err);
@@ -149,8 +149,9 @@ enum {
 /* Tokens of a text of at most 16 MiB. A text seldom has more tokens than bytes (and those that
  * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is mostly enough; asking for the size
  * first encodes twice. It may have more, where the tokenizer puts a space in front or writes one
- * character as several (U+FDFA): BUFFER_TOO_SMALL then, and `needed`. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT
- * (parts of the tokenizer do not fit together, which only this text shows). */
+ * character as several (U+FDFA): BUFFER_TOO_SMALL then, and `needed`. An empty text has no tokens.
+ * INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT (parts of the tokenizer do not fit together,
+ * which only this text shows). */
 PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokenizer,
                                                  const char* text, size_t text_len, int32_t flags,
                                                  prefix_token* out, size_t capacity, size_t* needed,
@@ -252,9 +253,9 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
  *   classify  choices (any causal model)
  *   generate  completion (any causal model), chat-turn (chat models)
  *   chat      conversation (chat models)
- * Unless option recipe names one, the model brings its own: a prefix_recipe.json among its files, or
- * the shipped recipe that its files call for (prefix_engine_info_json, "declared"). A model that is
- * not known for a task gets the first of the line, with a WARNING in the log of prefix.h once.
+ * Unless option recipe names one, the model brings its own: a prefix_recipe.json among its files,
+ * or the shipped recipe that its files call for (prefix_engine_info_json, "declared"). A model that
+ * is not known for a task gets the first of the line, with a WARNING in the log of prefix.h once.
  * prefix_task_info_json tells which, and why. */
 
 /* [any thread] Names are static; NULL when index is out of range. */
@@ -323,8 +324,8 @@ PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err
 /* The last release cancels what is not finished. */
 PREFIX_API void prefix_task_release(prefix_task* task);
 
-/* classify: the labels, in place of earlier ones. Where a classification head is read, the labels are
- * the head's own unless some of them are chosen here, in the order of the values. INVALID_UTF8,
+/* classify: the labels, in place of earlier ones. Where a classification head is read, the labels
+ * are the head's own unless some of them are chosen here, in the order of the values. INVALID_UTF8,
  * INVALID_ARGUMENT for none, UNSUPPORTED_MODEL for one that the head does not have. */
 PREFIX_API prefix_status prefix_task_set_labels(prefix_task* task, const char* const* texts,
                                                 const size_t* lengths, size_t n_texts,
@@ -414,7 +415,7 @@ PREFIX_API prefix_status prefix_task_all_values(const prefix_task* task, float* 
 PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
                                               size_t capacity, size_t* needed, prefix_error* err);
 /* OK when no item has failed so far; otherwise the status and the sentence of the first one that
- * did, and *item (may be NULL) its number. */
+ * did, and *item (may be NULL) its number. A call that fails itself leaves *item as it is. */
 PREFIX_API prefix_status prefix_task_first_failure(const prefix_task* task, size_t* item,
                                                    prefix_error* err);
 /* rerank and classify: of the values [first, first + count) of prefix_task_all_values, from best

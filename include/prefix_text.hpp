@@ -21,6 +21,7 @@
 #ifndef PREFIX_TEXT_HPP
 #define PREFIX_TEXT_HPP
 
+#include <algorithm>
 #include <initializer_list>
 #include <ranges>
 #include <type_traits>
@@ -49,7 +50,7 @@ class Texts {
  private:
   template <typename Range>
   void add_all(const Range& texts) {
-    for (const std::string_view text : texts) {
+    for (const Text text : texts) {
       texts_.push_back(text.data());
       lengths_.push_back(text.size());
     }
@@ -140,6 +141,8 @@ class Tokenizer {
       all.append(texts.data()[i], texts.lengths()[i]);
       ends.push_back(static_cast<int64_t>(all.size()));
     }
+    std::vector<std::vector<prefix_token>> lists;
+    prefix_error failure = PREFIX_ERROR_INIT;
     const auto tokens = read<std::vector<prefix_token>>(
         all.size() + 8 * texts.size(),
         [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
@@ -147,11 +150,10 @@ class Tokenizer {
                                                ends.size(), flags, out, n, needed, places.data(),
                                                places.size(), e);
         },
-        error);
-    std::vector<std::vector<prefix_token>> lists;
-    for (size_t i = 0; i + 1 < places.size() && !tokens.empty(); ++i)
+        &failure);
+    if (!detail::ok(failure.code, failure, error)) return lists;
+    for (size_t i = 0; i + 1 < places.size(); ++i)
       lists.emplace_back(tokens.begin() + places[i], tokens.begin() + places[i + 1]);
-    lists.resize(texts.size());
     return lists;
   }
   /* flags: PREFIX_DECODE_*. */
@@ -379,7 +381,7 @@ class Task {
   std::vector<Ranked> ranking(size_t first, size_t count, prefix_error* error = nullptr) const {
     std::vector<float> scores;
     const auto places = read<std::vector<int64_t>>(
-        count,
+        std::min(count, size(error) * width(error)),  // more are refused, whatever the room
         [&](int64_t* out, size_t n, size_t* needed, prefix_error* e) {
           scores.resize(n);
           return prefix_task_ranking(get(), first, count, out, n, needed, scores.data(), n, e);

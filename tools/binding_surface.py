@@ -47,7 +47,8 @@ def _cpp() -> dict[str, str]:
     found: dict[str, str] = {}
     for path in sorted((ROOT / "include").glob("*.hpp")):
         _scan(path.read_text(), {"type": r"^(?:class|struct) (\w+)(?! *;)", "end": r"^\};| private:",
-                                 "member": r"^  (?:[\w:<>,&*]+ +)*?[&*]?(\w+)\(", "free": r"^inline .*?\b(\w+)\("}, found)
+                                 "member": r"^  (?:\[\[nodiscard\]\] )?(?:[\w:<>,&*]+ +)*?[&*]?(\w+)\(",
+                                 "free": r"^inline .*?\b(\w+)\("}, found)
     return found
 
 

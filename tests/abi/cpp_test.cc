@@ -1,4 +1,6 @@
 // prefix.hpp: what it adds to the C interface, which is tested elsewhere.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,6 +18,7 @@
 #include "held_load.h"
 #include "random_adapter.h"
 #include "support/child_process.h"
+#include "support/sanitized.h"
 
 namespace prefix_abi {
 namespace {
@@ -85,6 +88,30 @@ TEST(Cpp, OptionsKeepTextsThatAViewMakes) {
                      });
   EXPECT_EQ(prefix::Options().set("stop", views).json(), "{\"stop\":[\"a\",\"b\",\"c\"]}");
   EXPECT_EQ(prefix::Options().set("stop", words | std::views::take(0)).json(), "{\"stop\":[]}");
+}
+
+// As getenv() gives it. An empty text would be another namespace, or a folder that is there.
+TEST(Cpp, ATextThatIsNullIsRefused) {
+  const char* const missing = nullptr;
+  const auto refused = [](const auto& call) {
+    try {
+      call();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const prefix::Error& e) {
+      EXPECT_EQ(e.status(), PREFIX_ERR_INVALID_ARGUMENT);
+      EXPECT_STREQ(e.what(), "a text is NULL");
+    }
+  };
+  prefix::Options options;
+  refused([&] { prefix::Engine::open(missing); });
+  refused([&] { prefix::Options(missing).json(); });
+  refused([&] { options.namespace_(missing); });
+  refused([&] { options.set("namespace", missing); });
+  refused([&] { options.set(missing, 1); });
+  refused([&] { options.set("stop", std::array<const char*, 2>{"a", missing}); });
+  EXPECT_EQ(options.json(), "{}");
+  EXPECT_EQ(prefix::Text(""), "");
+  static_assert(prefix::Text("ab") == "ab");
 }
 
 TEST(Cpp, NumbersWithoutASignStayWhatTheyAre) {
@@ -300,6 +327,8 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   EXPECT_FALSE(job.wait(milliseconds(0), &told));
   EXPECT_EQ(told.code, PREFIX_OK);
   EXPECT_THROW(job.first_failure(), prefix::Error) << "not done";
+  EXPECT_EQ(job.all_values(&told).size(), 0u) << "an empty value, not one of 200 requests";
+  EXPECT_EQ(told.code, PREFIX_ERR_MISUSE);
   std::optional<prefix_event> event = job.next_event();
   ASSERT_TRUE(event);
   EXPECT_EQ(event->kind, PREFIX_EVENT_STARTED);
@@ -356,7 +385,7 @@ TEST(Cpp, TheCacheIsControlled) {
     EXPECT_EQ(cache.evict(), 0);
     EXPECT_EQ(moved.tokens(), 64);
   }
-  EXPECT_THROW(cache.pin(prompts[2]), prefix::Error);
+  EXPECT_THROW((void)cache.pin(prompts[2]), prefix::Error);
   cache.pin(prompts[0]).keep();
   EXPECT_EQ(cache.trim(0), 0) << "a lease that is left alone goes on";
 
@@ -439,6 +468,25 @@ TEST(Cpp, OrderPartitionAndEstimate) {
   EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
   EXPECT_TRUE(prefix::estimate_batch(tokens, {}, &error).computed.empty());
   EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+}
+
+// 2147483647 of them would be 16 GB of numbers, taken before they are refused.
+TEST(Cpp, PartsBeyondTheLimitTakeNoMemory) {
+  if (prefix::testing_support::is_sanitized()) GTEST_SKIP() << "it reserves more addresses";
+  const int wrong = prefix::testing_support::in_child([] {
+    const rlimit limit = {size_t{8} << 30, size_t{8} << 30};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+    const std::vector<prefix_token> tokens = {1, 2};
+    const std::vector<int64_t> offsets = {0, 1, 2};
+    Error error;
+    try {
+      (void)prefix::partition(tokens, offsets, INT32_MAX, 0, &error);
+    } catch (const std::bad_alloc&) {
+      return 2;
+    }
+    return error.code == PREFIX_ERR_OUT_OF_RANGE ? 0 : 3;
+  });
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(Cpp, TheCacheWithoutAModel) {

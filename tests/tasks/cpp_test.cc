@@ -85,13 +85,14 @@ TEST(CppText, TextsComeFromListsOfStrings) {
   same(strings);
   same(views);
   EXPECT_EQ(prefix::Texts(Strings{}).size(), 0u);
+  EXPECT_THROW(prefix::Texts(std::array<const char*, 1>{nullptr}), prefix::Error);
   static_assert(!kTextsOfPairs<prefix::Texts>, "two items of two texts are four in a row");
   static_assert(!std::is_convertible_v<std::string, prefix::Texts>);
   static_assert(!std::is_convertible_v<Numbers, prefix::Texts>);
 }
 
-// What a ranking has computed is found in the cache by the tokens of its items, and what a batch has
-// warmed is found by a ranking.
+// What a ranking has computed is found in the cache by the tokens of its items,
+// and what a batch has warmed is found by a ranking.
 TEST(CppText, TheTokensOfRankedDocumentsAreInTheCache) {
   const prefix::Engine engine = words_engine();
   const prefix::Tokenizer tokenizer(kModel);
@@ -131,6 +132,11 @@ TEST(CppText, ManyTextsAndWhereTheirTokensComeFrom) {
   const std::vector<Numbers> lists = tokenizer.encode_batch(texts);
   ASSERT_EQ(lists.size(), 3u);
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(lists[i], tokenizer.encode(texts[i])) << i;
+  EXPECT_EQ(tokenizer.encode_batch({"", ""}).size(), 2u);
+  prefix_error error = PREFIX_ERROR_INIT;
+  EXPECT_TRUE(tokenizer.encode_batch({"a", "\xff"}, 0, &error).empty()) << "not two empty lists";
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_UTF8);
+  EXPECT_THROW(tokenizer.encode_batch({"a", "\xff"}), prefix::Error);
   const std::vector<std::string> names = prefix::recipes();
   EXPECT_NE(std::find(names.begin(), names.end(), "query-likelihood"), names.end());
   EXPECT_NE(prefix::text_version().find('.'), std::string::npos);
@@ -180,6 +186,12 @@ TEST(CppText, ARanking) {
   prefix_error error = PREFIX_ERROR_INIT;
   EXPECT_TRUE(task.ranking(5, 3, &error).empty());
   EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
+  // The room follows from what there is: -1 would make it 0, and others more than any memory.
+  for (const size_t count : {SIZE_MAX, SIZE_MAX - 1, size_t{1} << 61}) {
+    error.code = PREFIX_OK;
+    EXPECT_TRUE(task.ranking(0, count, &error).empty());
+    EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE) << count;
+  }
   static_assert(std::is_nothrow_move_constructible_v<prefix::Task>);
   static_assert(!std::is_copy_constructible_v<prefix::Task>);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -208,6 +209,18 @@ def _set_list(options: Any, key: str, items: Any) -> None:
         call(core.prefix_options_set_ints, options, name, len(name), data, count)
 
 
+@functools.lru_cache(maxsize=None)
+def _lists_of_texts() -> frozenset[str]:
+    """Options that take several texts, as stop: one text alone is a list of one, not JSON."""
+    info, found = ffi.new("prefix_option_details*"), set()
+    info.struct_size = ffi.sizeof("prefix_option_details")
+    for i in range(core.prefix_option_count()):
+        call(core.prefix_option_info, i, info)
+        if info.type == core.PREFIX_OPTION_STRING_LIST:
+            found.add(ffi.string(info.key).decode())
+    return frozenset(found)
+
+
 def options_in(options: dict[str, Any]) -> Any:
     """Options of the library from keyword arguments; NULL when there are none."""
     handle = make(core.prefix_options_create, core.prefix_options_release)
@@ -232,6 +245,9 @@ def options_in(options: dict[str, Any]) -> Any:
             content = os.fspath(value) if isinstance(value, os.PathLike) else value
             if not isinstance(content, str):
                 raise TypeError(f"option {key} is a {type(value).__name__}; it may be text, a number, a bool or a list")
+            if key in _lists_of_texts():
+                _set_list(handle, key, [content])  # one of them, whatever it looks like
+                continue
             data = utf8(content)
             call(core.prefix_options_set, *start, data, len(data))
     return handle

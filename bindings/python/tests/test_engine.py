@@ -146,6 +146,15 @@ class Engines(WithModel):
         again = pickle.loads(pickle.dumps(raised.exception))
         self.assertEqual((type(again), again.code, str(again)), (libprefix.NotFoundError, 300, str(raised.exception)))
 
+    def test_one_stop_text_is_a_list_of_one(self):
+        def written(**options):
+            return libprefix.LLM(self.engine).generate("a", max_tokens=9, ignore_eos=True, **options)
+
+        letter = written()[3]
+        for one in (letter, "[", '["b"]'):  # a text, not the JSON of a list
+            self.assertEqual(written(stop=one), written(stop=[one]))
+        self.assertNotIn(letter, written(stop=letter))
+
     def test_options_may_be_those_of_numpy(self):
         import numpy
 

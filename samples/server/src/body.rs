@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
-use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
 use axum::http::HeaderMap;
 use futures_util::StreamExt;
 
@@ -22,6 +22,9 @@ pub struct Limits {
 /// What is read beyond the limit of a body that nobody wants.
 const SURPLUS: usize = 64 << 20;
 
+/// The most memory that is taken for a body before it is there.
+const AT_ONCE: usize = 4 << 20;
+
 /// The fields of the JSON in a body.
 pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fields> {
     let bytes = match tokio::time::timeout(limits.time, collect(headers, body, limits.bytes)).await
@@ -36,9 +39,14 @@ pub async fn read(headers: &HeaderMap, body: Body, limits: Limits) -> Result<Fie
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let wrong = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'{') => None,
-        Some(b'[') => Some("the body is a list; an object of fields is asked for"),
-        Some(_) => Some("the body is not a JSON object"),
-        None => Some("the body is empty; a JSON object is asked for"),
+        Some(b'[') => Some("the body is a list; an object of fields is asked for".into()),
+        Some(_) => Some(match headers.get(CONTENT_ENCODING) {
+            Some(coding) => {
+                format!("the body is not a JSON object; content-encoding {coding:?} is not read")
+            }
+            None => "the body is not a JSON object".into(),
+        }),
+        None => Some("the body is empty; a JSON object is asked for".to_string()),
     };
     if let Some(message) = wrong {
         return Err(Failure::new(Kind::Body, message));
@@ -54,7 +62,8 @@ async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8
         drop_rest(headers, parts, limit).await;
         return Err(too_large(limit));
     }
-    let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
+    // More than that only as it comes: with a limit beyond the memory one head would end the service.
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0).min(AT_ONCE));
     while let Some(part) = parts.next().await {
         let part = part.map_err(|why| broken(&why))?;
         if bytes.len() + part.len() > limit {

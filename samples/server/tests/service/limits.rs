@@ -87,6 +87,18 @@ fn a_refusal_comes_when_the_body_was_sent() {
     }
 }
 
+/// One head would otherwise end the service, where its limit is beyond the memory.
+#[test]
+fn a_body_takes_memory_as_it_comes() {
+    let service = start(|config| config.body.bytes = usize::MAX);
+    let asks = [("expect", "100-continue")];
+    let mut call = service.begin("POST", "/v1/embeddings", &asks, 1 << 60);
+    assert_eq!(call.head().0, 100, "it waits for the body");
+    service
+        .post("/v1/embeddings", &json!({"input": "a"}))
+        .json(200);
+}
+
 /// A body that comes slowly keeps nobody out, and is answered when it is there.
 #[test]
 fn a_place_is_for_who_has_sent_all() {

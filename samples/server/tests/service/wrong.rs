@@ -287,6 +287,11 @@ fn what_is_wrong_is_named() {
         let answer = service.open("POST", "/v1/completions", &[], body).answer();
         assert_eq!(answer.code, 400, "{body}: {}", answer.body);
     }
+    let packed = [("content-encoding", "gzip")];
+    let answer = service.open("POST", "/v1/completions", &packed, "\u{1f}\u{8}");
+    let said = answer.answer().json(400)["error"]["message"].clone();
+    let why = "the body is not a JSON object; content-encoding \"gzip\" is not read";
+    assert_eq!(said, why);
     // What editors of Windows put in front of a text is not wrong.
     let marked = "\u{feff}{\"prompt\": \"a\", \"max_tokens\": 1}";
     let answer = service.open("POST", "/v1/completions", &[], marked);

@@ -1,6 +1,6 @@
 package io.prefix;
 
-import static io.prefix.Buffers.utf8;
+import static java.util.Objects.requireNonNull;
 
 import io.prefix.internal.Layout;
 import io.prefix.internal.Native;
@@ -26,6 +26,7 @@ public final class Cache {
      * @throws PrefixException NOT_FOUND for a namespace that is not open, here and below
      */
     public CacheInfo lookup(int... tokens) {
+        requireNonNull(tokens, "tokens");
         Struct info = new Struct(Layout.CACHE_INFO_SIZE);
         engine.call(raw -> Native.prefix_cache_lookup(raw, namespace, tokens, info.bytes));
         return new CacheInfo(
@@ -100,6 +101,7 @@ public final class Cache {
     }
 
     private Lease pin(int[] tokens, long millis) {
+        requireNonNull(tokens, "tokens");
         long[] lease = new long[1];
         long[] pinned = new long[1];
         engine.call(raw -> Native.prefix_cache_pin(raw, namespace, tokens, millis, lease, pinned));
@@ -113,6 +115,7 @@ public final class Cache {
      * @return how many tokens it freed
      */
     public long evict(int... tokens) {
+        requireNonNull(tokens, "tokens"); // not the whole namespace
         return engine.call(raw -> Native.prefix_cache_evict(raw, namespace, tokens));
     }
 

@@ -1,6 +1,7 @@
 package io.prefix;
 
 import static io.prefix.Buffers.utf8;
+import static java.util.Objects.requireNonNull;
 
 import io.prefix.internal.Layout;
 import io.prefix.internal.Native;
@@ -372,6 +373,7 @@ public final class Engine extends Owned {
      *     or a pipe has that name, MISUSE when another save to the same path runs or the engine shares nothing
      */
     public SnapshotInfo saveSnapshot(Path path, int... namespaces) {
+        requireNonNull(namespaces, "namespaces"); // not all of them
         Struct info = new Struct(Layout.SNAPSHOT_INFO_SIZE);
         call(raw -> Native.prefix_snapshot_save(raw, utf8(path.toString()), namespaces, info.bytes));
         return SnapshotInfo.of(info);

@@ -1,5 +1,7 @@
 package io.prefix;
 
+import static java.util.Objects.requireNonNull;
+
 import io.prefix.internal.Native;
 import java.nio.IntBuffer;
 
@@ -54,6 +56,7 @@ public final class Request {
     }
 
     private static Request logits(Object tokens, int[] ids) {
+        requireNonNull(tokens, "tokens");
         return new Request(
                 (batch, o, tag) -> Native.prefix_batch_add_logits(batch, tokens, ids, o, tag),
                 1,
@@ -98,6 +101,7 @@ public final class Request {
      * @return the request
      */
     public static Request choices(int[] tokens, int[]... choices) {
+        requireNonNull(tokens, "tokens");
         Buffers.Lists lists = new Buffers.Lists(choices);
         return new Request(
                 (batch, o, tag) -> Native.prefix_batch_add_choices(
@@ -133,6 +137,7 @@ public final class Request {
     }
 
     private static Request continuations(Object tokens, Object flat, int count, long[] offsets) {
+        requireNonNull(tokens, "tokens");
         return new Request(
                 (batch, o, tag) -> Native.prefix_batch_add_continuations(
                         batch, tokens, flat, offsets, o, tag),
@@ -161,6 +166,7 @@ public final class Request {
     }
 
     private static Request embedding(Object tokens) {
+        requireNonNull(tokens, "tokens");
         return new Request(
                 (batch, o, tag) -> Native.prefix_batch_add_embedding(batch, tokens, o, tag), 1, -1);
     }
@@ -187,6 +193,7 @@ public final class Request {
     }
 
     private static Request generate(Object tokens) {
+        requireNonNull(tokens, "tokens");
         return new Request(
                 (batch, o, tag) -> Native.prefix_batch_add_generate(batch, tokens, o, tag), 1, 0);
     }
@@ -213,6 +220,7 @@ public final class Request {
     }
 
     private static Request warm(Object tokens) {
+        requireNonNull(tokens, "tokens");
         return new Request((batch, o, tag) -> Native.prefix_batch_add_warm(batch, tokens, o, tag), 1, 0);
     }
 

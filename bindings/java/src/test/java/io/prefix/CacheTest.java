@@ -2,6 +2,7 @@ package io.prefix;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -152,6 +153,27 @@ class CacheTest {
                     () -> engine.cache(5).usage(), () -> engine.cache(-1).evict(), () -> engine.cache(5).setLimits(0, 0))) {
                 assertEquals(Status.NOT_FOUND, statusOf(call));
             }
+        }
+    }
+
+    /** No tokens are a whole namespace to some, which a forgotten array does not mean. */
+    @Test
+    void nullIsNotNoTokens(@TempDir Path folder) throws Exception {
+        try (Engine engine = Support.open()) {
+            Cache cache = engine.cache();
+            warm(engine, prompt(50));
+            int[] forgotten = null;
+            Path path = folder.resolve("null.snapshot");
+            for (Executable call : List.<Executable>of(
+                    () -> cache.evict(forgotten), () -> cache.lookup(forgotten), () -> cache.pin(forgotten),
+                    () -> engine.saveSnapshot(path, forgotten), () -> Request.logits(forgotten, 1),
+                    () -> Request.logprobs(forgotten, 1), () -> Request.choices(forgotten, prompt(1)),
+                    () -> Request.continuations(forgotten, prompt(1)), () -> Request.embedding(forgotten),
+                    () -> Request.generate(forgotten), () -> Request.warm(forgotten))) {
+                assertThrows(NullPointerException.class, call);
+            }
+            assertEquals(50, cache.lookup(prompt(50)).cachedTokens());
+            assertFalse(Files.exists(path));
         }
     }
 
