@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -44,6 +45,11 @@ struct Side {
   int64_t activation_peak = 0;
 };
 
+struct Comparison {
+  Side shared, unshared;
+  std::vector<double> ratios;  // of each pair
+};
+
 struct Model {
   int64_t vocab = 0;
   double flops_per_row = 0;  // of the matrices of the layers
@@ -66,9 +72,9 @@ std::vector<int64_t> read_numbers(std::string_view flag, const std::string& text
   return numbers;
 }
 
-// Of a batch, given and generated: what is beyond takes hours, and ids of more than memory holds end
-// the process without a word.
-constexpr int64_t kMostTokens = int64_t{1} << 26;
+// Of a batch, given and generated: what is beyond takes hours,
+// and ids of more than memory holds end the process without a word.
+constexpr int64_t kMaxTokens = int64_t{1} << 26;
 
 std::vector<Shape> read_shapes(const Args& args) {
   std::vector<Shape> shapes;
@@ -87,8 +93,8 @@ std::vector<Shape> read_shapes(const Args& args) {
     if (shape.shared + shape.own < 1)
       fail(shown(shape.name), " has 0 tokens; at least 1 is needed");
     const int64_t tokens = shape.requests * (shape.shared + shape.own + shape.generate);
-    if (tokens > kMostTokens)
-      fail(shown(shape.name), " has ", tokens, " tokens; the limit is ", kMostTokens);
+    if (tokens > kMaxTokens)
+      fail(shown(shape.name), " has ", tokens, " tokens; the limit is ", kMaxTokens);
   }
   return shapes;
 }
@@ -171,6 +177,62 @@ double measure_peak(Engine& engine, const Model& model, uint64_t seed) {
   return best;
 }
 
+// On an engine of its own, so that the memory peaks of those that are compared are those of their
+// shape, and with all the memory that it takes.
+double probe_peak(const std::string& path, OptionList options, uint64_t seed,
+                  const std::function<void(double)>& on_load) {
+  std::erase_if(options, [](const auto& o) { return o.first == "cache_bytes"; });
+  Engine probe = open_engine(path, options, on_load);
+  return measure_peak(probe, read_model(probe, path), seed);
+}
+
+// Of both sides. Nothing may be left from the run before, or the second of a pair would find all in
+// the cache.
+OptionList common_options(const Args& args) {
+  OptionList options = engine_options(args);
+  if (std::ranges::find(options, "sharing", &OptionList::value_type::first) != options.end())
+    fail("option sharing is what the two sides differ in; bench sets it itself");
+  options.emplace_back("cache", "false");
+  refuse_contradictions(options);
+  return options;
+}
+
+OptionList with_sharing(OptionList options, const char* value) {
+  options.emplace_back("sharing", value);
+  return options;
+}
+
+Comparison compare(Engine& shared, Engine& unshared, const Shape& shape,
+                   const std::vector<std::vector<int32_t>>& prompts, int64_t pairs,
+                   Progress& progress) {
+  Comparison found;
+  for (int64_t pair = -1; pair < pairs; ++pair) {
+    progress.show(std::max<int64_t>(pair, 0), pairs);
+    // The order turns around with every pair, so that neither side always comes first.
+    Sample a;
+    Sample b;
+    if (pair % 2 == 0) {
+      a = measure(shared, shape, prompts);
+      b = measure(unshared, shape, prompts);
+    } else {
+      b = measure(unshared, shape, prompts);
+      a = measure(shared, shape, prompts);
+    }
+    if (pair < 0) continue;  // warm-up
+    found.shared.samples.push_back(a);
+    found.unshared.samples.push_back(b);
+    found.ratios.push_back(b.seconds / a.seconds);
+  }
+  progress.clear();
+  for (auto& [side, engine] : {std::pair<Side&, Engine&>{found.shared, shared},
+                               std::pair<Side&, Engine&>{found.unshared, unshared}}) {
+    const prefix_engine_stats stats = engine.stats();
+    side.kv_peak = stats.kv_bytes_peak;
+    side.activation_peak = stats.activation_bytes_peak;
+  }
+  return found;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
@@ -211,6 +273,29 @@ nlohmann::ordered_json side_json(const Side& side, const Model& model) {
           {"activation_peak_bytes", side.activation_peak}};
 }
 
+nlohmann::ordered_json report_of(const Shape& shape, const Comparison& found, const Model& model) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const Sample& shared = found.shared.samples[0];
+  const Sample& unshared = found.unshared.samples[0];
+  return {{"name", shape.name},
+          {"requests", shape.requests},
+          {"shared_tokens", shape.shared},
+          {"own_tokens", shape.own},
+          {"generated_tokens", shape.generate},
+          {"tokens_given", shared.given},
+          {"pairs", found.ratios.size()},
+          {"ratio", median(found.ratios)},
+          {"isa", model.isa},
+          {"threads", model.threads},
+          {"rss_peak_bytes", int64_t{usage.ru_maxrss} * 1024},
+          {"peak_gflops_per_second", model.peak * 1e-9},
+          {"shared", side_json(found.shared, model)},
+          {"unshared", side_json(found.unshared, model)},
+          {"rows_ratio", static_cast<double>(unshared.rows) /
+                             static_cast<double>(std::max<int64_t>(shared.rows, 1))}};
+}
+
 void print_row(const char* name, const nlohmann::ordered_json& side) {
   const auto number = [&](const char* key) { return side[key].get<double>(); };
   const double seconds =
@@ -249,84 +334,27 @@ int bench_command(const Args& args) {
   const auto seed = static_cast<uint64_t>(args.get_int("--seed", 1, 0, int64_t{1} << 62));
   Progress progress("prefix bench", args.choice("--progress", "auto", "auto|on|off"));
 
-  // Nothing may be left from the run before, or the second of a pair would find all in the cache.
-  OptionList options = engine_options(args);
-  if (std::ranges::find(options, "sharing", &OptionList::value_type::first) != options.end())
-    fail("option sharing is what the two sides differ in; bench sets it itself");
-  options.emplace_back("cache", "false");
-  refuse_contradictions(options);
-  OptionList unshared_options = options;
-  options.emplace_back("sharing", "true");
-  unshared_options.emplace_back("sharing", "false");
+  const OptionList options = common_options(args);
+  const OptionList shared_options = with_sharing(options, "true");
+  const OptionList unshared_options = with_sharing(options, "false");
 
   Warnings warnings("prefix bench");
-  double peak = 0;
+  const auto on_load = [&](double fraction) { progress.show_load(fraction); };
+  double peak = probe_peak(path, shared_options, seed, on_load);
   // Both engines live together, so that a pair runs back to back on an equally warm machine. Each
   // shape gets new ones, because peaks are counted since creation.
   for (const Shape& shape : shapes) {
-    const auto on_load = [&](double fraction) { progress.show_load(fraction); };
-    if (peak == 0) {
-      // On an engine of its own, so that the memory peaks of the two below are those of the shape, and with all the
-      // memory that it takes.
-      OptionList probe_options = options;
-      std::erase_if(probe_options, [](const auto& o) { return o.first == "cache_bytes"; });
-      Engine probe = open_engine(path, probe_options, on_load);
-      peak = measure_peak(probe, read_model(probe, path), seed);
-    }
-    Engine shared_engine = open_engine(path, options, on_load);
-    Engine unshared_engine = open_engine(path, unshared_options, on_load);
+    Engine shared = open_engine(path, shared_options, on_load);
+    Engine unshared = open_engine(path, unshared_options, on_load);
     progress.clear();
-    warnings.tell(shared_engine);
-    Model model = read_model(shared_engine, path);
+    warnings.tell(shared);
+    Model model = read_model(shared, path);
     const auto prompts = make_prompts(shape, model.vocab, seed);
-    Side shared;
-    Side unshared;
-    std::vector<double> ratios;
-    for (int64_t pair = -1; pair < pairs; ++pair) {
-      progress.show(std::max<int64_t>(pair, 0), pairs);
-      // The order turns around with every pair, so that neither side always comes first.
-      Sample a;
-      Sample b;
-      if (pair % 2 == 0) {
-        a = measure(shared_engine, shape, prompts);
-        b = measure(unshared_engine, shape, prompts);
-      } else {
-        b = measure(unshared_engine, shape, prompts);
-        a = measure(shared_engine, shape, prompts);
-      }
-      if (pair < 0) continue;  // warm-up
-      shared.samples.push_back(a);
-      unshared.samples.push_back(b);
-      ratios.push_back(b.seconds / a.seconds);
-    }
-    progress.clear();
-    for (auto& [side, engine] : {std::pair<Side&, Engine&>{shared, shared_engine},
-                                 std::pair<Side&, Engine&>{unshared, unshared_engine}}) {
-      const prefix_engine_stats stats = engine.stats();
-      side.kv_peak = stats.kv_bytes_peak;
-      side.activation_peak = stats.activation_bytes_peak;
-    }
-    rusage usage{};
-    getrusage(RUSAGE_SELF, &usage);
-    nlohmann::ordered_json out = {{"name", shape.name},
-                                  {"requests", shape.requests},
-                                  {"shared_tokens", shape.shared},
-                                  {"own_tokens", shape.own},
-                                  {"generated_tokens", shape.generate},
-                                  {"tokens_given", shared.samples[0].given},
-                                  {"pairs", pairs},
-                                  {"ratio", median(ratios)},
-                                  {"isa", model.isa},
-                                  {"threads", model.threads},
-                                  {"rss_peak_bytes", int64_t{usage.ru_maxrss} * 1024}};
-    for (const Side* side : {&shared, &unshared})
+    const Comparison found = compare(shared, unshared, shape, prompts, pairs, progress);
+    for (const Side* side : {&found.shared, &found.unshared})
       for (const Sample& s : side->samples) peak = std::max(peak, gemm_rate(s, model));
     model.peak = peak;
-    out["peak_gflops_per_second"] = peak * 1e-9;
-    out["shared"] = side_json(shared, model);
-    out["unshared"] = side_json(unshared, model);
-    out["rows_ratio"] = static_cast<double>(unshared.samples[0].rows) /
-                        static_cast<double>(std::max<int64_t>(shared.samples[0].rows, 1));
+    const nlohmann::ordered_json out = report_of(shape, found, model);
     if (args.has("--json"))
       std::cout << out.dump() << std::endl;
     else

@@ -45,8 +45,8 @@ double alpha_in(std::string_view policy, std::string_view text) {
   return alpha;
 }
 
-// What the files of a model say. The matrices of all layers count as one, and the products of queries
-// with keys and of shares with values, in the half below the diagonal, beside them.
+// What the files of a model say. The matrices of all layers count as one, and the products of
+// queries with keys and of shares with values, in the half below the diagonal, beside them.
 OrderedJson model_of_files(const Args& args) {
   const std::string path = args.get("--model");
   const auto info = nlohmann::json::parse(prefix::model_info_json(path));

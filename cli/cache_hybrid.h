@@ -15,7 +15,8 @@ inline constexpr std::string_view kHybridPolicies[] = {"auto", "lru",  "leaf-lru
 
 // The model of --model or --model-cost, with --bytes-per-checkpoint and --bytes-per-token.
 nlohmann::ordered_json hybrid_model(const Args& args);
-// The options of prefix_sim_create. policy: a name, or marconi=ALPHA. capacity: bytes, 0 = no limit.
+// The options of prefix_sim_create. policy: a name, or marconi=ALPHA. capacity:
+// bytes, 0 = no limit.
 nlohmann::ordered_json hybrid_options(const Args& args, const std::string& policy,
                                       int64_t capacity);
 // Throws Failure when a flag is given that has no meaning with --hybrid, or only with it.

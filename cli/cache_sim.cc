@@ -118,8 +118,9 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
     const int64_t bytes = parse_size("--capacity", text);
     const int64_t limit = hybrid ? bytes : bytes / costs.bytes_per_token;
     if (limit == 0)
-      fail("--capacity = ", shown(text), " holds no token: one takes ", costs.bytes_per_token,
-           " bytes");
+      fail("--capacity = ", shown(text), " holds no token",
+           hybrid ? "" : cat(": one takes ", costs.bytes_per_token, " bytes"),
+           "; without it there is no limit");
     capacities.push_back({text, bytes, limit});
   }
   return capacities;

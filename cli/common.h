@@ -15,7 +15,8 @@ constexpr int kExitOk = 0;
 constexpr int kExitSomeFailed = 1;
 constexpr int kExitUsage = 2;
 
-// No reader of JSON takes one: the library's does not, and what one program reads all should. CSV may begin with one.
+// No reader of JSON takes one: the library's does not, and what one program reads all should.
+// CSV may begin with one.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 // Ends the program with kExitUsage and this one line, behind the name of the command. It names the
@@ -28,7 +29,8 @@ class Failure : public std::runtime_error {
 // Text of the user in a message: quoted, without control characters, cut after `max_bytes`.
 std::string shown(std::string_view text, size_t max_bytes = 200);
 
-// Text of the user in a picture: a space for each control character, which could move a cursor or end a line.
+// Text of the user in a picture: a space for each control character,
+// which could move a cursor or end a line.
 std::string without_controls(std::string text);
 
 // 12345678 -> "12,345,678"

@@ -14,8 +14,8 @@
 
 namespace prefix_cli {
 
-// Behind a message on a file: why the system's last call failed, ": No such file or directory"; nothing
-// where errno, which the caller has set to 0 before, does not say it.
+// Behind a message on a file: why the system's last call failed, ": No such file or directory";
+// nothing where errno, which the caller has set to 0 before, does not say it.
 std::string reason();
 
 // What a flag names for reading, "-" for standard input. Fails where there is nothing to read: a
@@ -36,16 +36,17 @@ class Input {
   std::optional<std::ifstream> file_;
 };
 
-// A file or a folder by the flag that names it. An empty path is none; "-" is standard output for --out, and
-// standard input for others.
+// A file or a folder by the flag that names it. An empty path is none;
+// "-" is standard output for --out, and standard input for others.
 struct NamedFile {
   std::string_view flag;
   std::string path;
 };
 
-// What a flag names for writing, "-" for standard output; none of the `others`, by any name, and no file of a
-// folder among them but .jsonl. That it can be written is known at once, but what is there stays until stream()
-// is called, and nothing is left where there was nothing and it never was.
+// What a flag names for writing, "-" for standard output; none of the `others`, by any name,
+// and no file of a folder among them but .jsonl. That it can be written is known at once, but
+// what is there stays until stream() is called, and nothing is left where there was nothing
+// and it never was.
 class Output {
  public:
   Output(std::string_view flag, std::string path, std::initializer_list<NamedFile> others);

@@ -34,8 +34,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// An engine that is to run on a GPU says why there is none. Its model has no weights: they would be read after
-// the device was found.
+// An engine that is to run on a GPU says why there is none. Its model has no weights:
+// they would be read after the device was found.
 std::string why_no_gpu() {
   using namespace std::string_view_literals;
   prefix::Source model;
@@ -208,8 +208,10 @@ OrderedJson model_json(const Args& args, const std::string& path) {
 
 void print_model(const OrderedJson& m) {
   const auto bytes = [](const OrderedJson& value) { return size_text(value.get<int64_t>()); };
-  std::printf("%s: %s, architecture %s, %s parameters\n", m["path"].get<std::string>().c_str(),
-              m["format"].get<std::string>().c_str(), m["architecture"].get<std::string>().c_str(),
+  // The names of a file and what is in it may be of anybody.
+  const auto text = [&](const char* key) { return without_controls(m[key].get<std::string>()); };
+  std::printf("%s: %s, architecture %s, %s parameters\n", text("path").c_str(),
+              text("format").c_str(), text("architecture").c_str(),
               grouped(m["parameters"].get<int64_t>()).c_str());
   for (const auto& [name, value] : m["sizes"].items())
     std::printf("  %-16s %s\n", name.c_str(), grouped(value.get<int64_t>()).c_str());

@@ -1,5 +1,5 @@
-// JSON of the user, read with limits: a hostile text must not exhaust the stack, and of two equal keys
-// one would be dropped silently.
+// JSON of the user, read with limits: a hostile text must not exhaust the stack,
+// and of two equal keys one would be dropped silently.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,7 +13,7 @@
 namespace prefix_cli {
 
 constexpr size_t kMaxJsonDepth = 32;
-constexpr size_t kMaxJson = size_t{1} << 30;
+constexpr size_t kMaxJsonBytes = size_t{1} << 30;
 
 // Where a text is wrong, as the library counts: from 0. The parser counts from 1.
 constexpr size_t wrong_byte(size_t position) { return position > 0 ? position - 1 : 0; }
@@ -22,7 +22,8 @@ constexpr size_t wrong_byte(size_t position) { return position > 0 ? position - 
 class JsonLimits {
  public:
   JsonLimits(std::string_view text, std::string_view what) : what_(what) {
-    if (text.size() > kMaxJson) fail(what, " has ", text.size(), " bytes; the limit is ", kMaxJson);
+    if (text.size() > kMaxJsonBytes)
+      fail(what, " has ", text.size(), " bytes; the limit is ", kMaxJsonBytes);
     if (text.starts_with(kByteOrderMark)) fail(what, " begins with a byte order mark");
   }
   // Of an object or a list.

@@ -1,5 +1,5 @@
-// The fields of a JSON object with their values as text: without white space between words, and with
-// numbers as they are written, since a double does not hold every id and every decimal.
+// The fields of a JSON object with their values as text: without white space between words, and
+// with numbers as they are written, since a double does not hold every id and every decimal.
 #pragma once
 
 #include <string>

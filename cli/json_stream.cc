@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::string_view kSpace = " \t\r";
 
-// Where an object ends, found line after line. It follows the brackets, the strings and what may stand
-// behind what, so that a line that is cut off is known by the line behind it; the words between them are
-// json_in()'s.
+// Where an object ends, found line after line. It follows the brackets, the strings and what may
+// stand behind what, so that a line that is cut off is known by the line behind it; the words
+// between them are json_in()'s.
 class ObjectEnd {
  public:
   enum class Found { kEnd, kMore, kBroken };
@@ -185,7 +185,7 @@ bool JsonStream::take_object(std::string& text) {
     const ObjectEnd::Found found = end.scan(current_, at_);
     text.append(current_, from, at_ - from);
     if (found == ObjectEnd::Found::kEnd) return true;
-    if (found == ObjectEnd::Found::kBroken || text.size() > kMaxJson) break;
+    if (found == ObjectEnd::Found::kBroken || text.size() > kMaxJsonBytes) break;
     before.push_back(std::move(current_));
     if (!read()) break;
   }

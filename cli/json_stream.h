@@ -1,10 +1,10 @@
-// JSON of the user, value by value: objects one a line, several on a line, over many lines, or as the
-// items of a list.
+// JSON of the user, value by value: objects one a line, several on a line, over many lines,
+// or as the items of a list.
 //
-// A broken line fails alone: what cannot be an object goes out as the rest of its line, for json_in() to
-// say why, and an object that breaks on a later line than it began on gives the later lines back. An
-// object goes out as soon as it is complete, since a program may wait for its answer before it writes
-// the next.
+// A broken line fails alone: what cannot be an object goes out as the rest of its line, for
+// json_in() to say why, and an object that breaks on a later line than it began on gives the later
+// lines back. An object goes out as soon as it is complete, since a program may wait for its answer
+// before it writes the next.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ class JsonStream {
   explicit JsonStream(Lines lines) : lines_(std::move(lines)) {}
   explicit JsonStream(std::istream& in);
 
-  // The next value, without line ends; false at the end. Throws Failure for a list that is not closed,
-  // that lacks a comma or that holds what is no object, and can go on behind it.
+  // The next value, without line ends; false at the end. Throws Failure for a list that is not
+  // closed, that lacks a comma or that holds what is no object, and can go on behind it.
   bool next(std::string& text);
   // Where it began: the line, from 1, and as the how manyth value of that line, from 1.
   int64_t line() const { return line_; }

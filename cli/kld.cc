@@ -172,6 +172,10 @@ int kld_command(const Args& args) {
   LazyText tokenizer(base_path);
   std::vector<int32_t> tokens = tokenizer.need().encode(text, Text::Encode::kPlain);
   if (static_cast<int64_t>(tokens.size()) > most) tokens.resize(static_cast<size_t>(most));
+  // A tokenizer may have tokens that were added behind those of the model.
+  for (const int32_t token : tokens)
+    if (token >= vocabulary)
+      fail("--text has token id ", token, "; the model has ids in [0, ", vocabulary, ")");
   if (tokens.size() < 2) fail("--text has ", tokens.size(), " tokens; at least 2 are needed");
 
   Request request;

@@ -1,5 +1,9 @@
 // The `prefix` command: picks the command, prints help and errors, sets the exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -66,6 +70,15 @@ int dispatch(int argc, const char* const* argv, std::string& where) {
        "; the commands are run, info, tree, cache-sim, order, partition, bench, kld, pack");
 }
 
+// Where the caller closed a standard stream, the next file that is opened would stand in its place:
+// results would go into a file of the cache, messages into the results, and a model would be read as
+// requests. Now none can be read from the first, nor written to the others.
+void keep_closed_streams_closed() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)  // the lowest that is free is the one that is given
+      open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 // Standard output that is full or closed loses what was said, whatever wrote it.
 int finished(int code) {
   errno = 0;
@@ -81,6 +94,8 @@ int finished(int code) {
 int main(int argc, char** argv) {
   std::string where = "prefix";
   try {
+    prefix_cli::keep_closed_streams_closed();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of its size is an error like others
     std::ios::sync_with_stdio(false);
     return prefix_cli::finished(prefix_cli::dispatch(argc, argv, where));
   } catch (const prefix::Error& e) {

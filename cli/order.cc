@@ -117,8 +117,8 @@ class TextTable {
 
   size_t bytes(const Column& column, size_t row) const {
     const size_t text = column.text(row).size();
-    if (text > kMaxJson)
-      fail("row ", row, " has a text of ", text, " bytes; the limit is ", kMaxJson);
+    if (text > kMaxJsonBytes)
+      fail("row ", row, " has a text of ", text, " bytes; the limit is ", kMaxJsonBytes);
     return text + column.name.size() + 4;  // "name":text,
   }
 
@@ -164,6 +164,37 @@ std::vector<std::string> names_of(const Args& args) {
   return names;
 }
 
+prefix::TableOrder order_rows(const TextTable& table, const std::vector<size_t>& columns,
+                              Progress& progress) {
+  prefix::TableOrder found;
+  if (table.rows() > 0 && !columns.empty()) {
+    std::vector<int64_t> values;
+    std::vector<int32_t> lengths;
+    table.cells(columns, values, lengths);
+    progress.show_share("ordering", 0);
+    found = prefix::order(values, lengths, columns.size());
+  } else {
+    for (size_t r = 0; r < table.rows(); ++r) found.rows.push_back(static_cast<int64_t>(r));
+  }
+  return found;
+}
+
+void write_rows(const TextTable& table, const std::vector<size_t>& columns,
+                const prefix::TableOrder& found, RowFormat format, std::ostream& out,
+                Progress& progress) {
+  if (format == RowFormat::kCsv) table.write_header(out);
+  for (size_t k = 0; k < found.rows.size(); ++k) {
+    if (k % 1024 == 0)
+      progress.show_share("writing", static_cast<double>(k) / static_cast<double>(table.rows()));
+    std::vector<size_t> order;
+    for (size_t i = 0; i < columns.size(); ++i)
+      order.push_back(columns[static_cast<size_t>(found.columns[k * columns.size() + i])]);
+    const auto row = static_cast<size_t>(found.rows[k]);
+    format == RowFormat::kCsv ? table.write_csv(out, row, order)
+                              : table.write_json(out, row, order);
+  }
+}
+
 std::string percent(int64_t part, int64_t all) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%",
@@ -185,28 +216,8 @@ int order_command(const Args& args) {
   LineReader reader(input, progress);
   table.read(reader);
   const std::vector<size_t> columns = table.ordered();
-  prefix::TableOrder found;
-  if (table.rows() > 0 && !columns.empty()) {
-    std::vector<int64_t> values;
-    std::vector<int32_t> lengths;
-    table.cells(columns, values, lengths);
-    progress.show_share("ordering", 0);
-    found = prefix::order(values, lengths, columns.size());
-  } else {
-    for (size_t r = 0; r < table.rows(); ++r) found.rows.push_back(static_cast<int64_t>(r));
-  }
-  std::ostream& out = output.stream();
-  if (format == RowFormat::kCsv) table.write_header(out);
-  for (size_t k = 0; k < found.rows.size(); ++k) {
-    if (k % 1024 == 0)
-      progress.show_share("writing", static_cast<double>(k) / static_cast<double>(table.rows()));
-    std::vector<size_t> order;
-    for (size_t i = 0; i < columns.size(); ++i)
-      order.push_back(columns[static_cast<size_t>(found.columns[k * columns.size() + i])]);
-    const auto row = static_cast<size_t>(found.rows[k]);
-    format == RowFormat::kCsv ? table.write_csv(out, row, order)
-                              : table.write_json(out, row, order);
-  }
+  const prefix::TableOrder found = order_rows(table, columns, progress);
+  write_rows(table, columns, found, format, output.stream(), progress);
   progress.clear();
   output.finish();
   const prefix_order_info& info = found.info;

@@ -1,4 +1,5 @@
-// prefix partition: prompts shared out among workers, so that few tokens are computed by two of them.
+// prefix partition: prompts shared out among workers,
+// so that few tokens are computed by two of them.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

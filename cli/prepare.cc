@@ -14,8 +14,8 @@ std::string option(const Request& request, std::string_view key) {
 }
 
 // The engine stops at the end tokens of the model's configuration; chat templates often use one
-// more to end a turn. Token ids are taken as they are given. A tokenizer may have tokens that were added
-// behind those of the model, which writes none of them.
+// more to end a turn. Token ids are taken as they are given. A tokenizer may have tokens that were
+// added behind those of the model, which writes none of them.
 void add_end_tokens(const Request& request, Text& text, int32_t vocabulary, Prepared& prepared) {
   if (option(request, "ignore_eos") == "true") return;
   std::string list = option(request, "stop_tokens");
@@ -31,7 +31,7 @@ Prepared prepare(const Request& request, LazyText& text, int32_t vocabulary) {
   prepared.from = request.from;
   if (request.task == Task::kText)
     fail("line ", request.line, ": the requests of a task of texts show only in prefix run");
-  if (request.needs_tokenizer() && !text.get()) fail("line ", request.line, ": ", text.why());
+  if (request.needs_tokenizer()) text.need(request.line);
   if (!request.messages.empty())
     prepared.tokens = text.need().encode_chat(request.messages);
   else if (request.prompt.is_text)

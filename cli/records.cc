@@ -15,10 +15,11 @@ RowFormat row_format(const Args& args) {
 
 LineReader::LineReader(Input& input, Progress& progress) : input_(input), progress_(progress) {
   std::istream& in = input.stream();
+  const std::streampos begin = in.tellg();  // standard input may have been read up to here
   in.seekg(0, std::ios::end);
   if (in) {
-    size_ = in.tellg();
-    in.seekg(0);
+    size_ = in.tellg() - begin;
+    in.seekg(begin);
   }
   in.clear();  // a pipe has no end to go to
 }

@@ -1,4 +1,5 @@
-// Files of rows that go out again in another order: JSON (json_stream.h) or CSV, read record by record.
+// Files of rows that go out again in another order:
+// JSON (json_stream.h) or CSV, read record by record.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ class LineReader {
  public:
   LineReader(Input& input, Progress& progress);
   bool read(std::string& line);
-  // The next record of CSV, over line ends within double quotes; empty lines are none. A byte order mark at
-  // the beginning, which spreadsheets write, is left out.
+  // The next record of CSV, over line ends within double quotes; empty lines are none. A byte order
+  // mark at the beginning, which spreadsheets write, is left out.
   bool next_record(std::string& record);
   int64_t line() const { return line_; }  // at which the last record began
 

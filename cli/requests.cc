@@ -25,8 +25,8 @@ struct OptionField {
   Type type;
 };
 
-// Fields that the library knows as request options under the same name: all but namespace_id, which is
-// a number of the engine's own. It checks their ranges.
+// Fields that the library knows as request options under the same name: all but namespace_id, which
+// is a number of the engine's own. It checks their ranges.
 constexpr std::array kOptionFields = {
     OptionField{"dimensions", Type::kInt},     OptionField{"normalize", Type::kBool},
     OptionField{"max_tokens", Type::kInt},     OptionField{"temperature", Type::kNumber},

@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "api.h"
 #include "args.h"
@@ -77,10 +78,10 @@ class BatchRun {
     const Request& request = requests_[i];
     Result& result = results_[i];
     try {
-      if (!text_.get()) fail("line ", request.line, ": ", text_.why());
       const auto show = [&](int64_t done, int64_t all) { progress.show(done, all); };
       const TextTaskResult found =
-          text_.need().run(engine_.get(), *request.text_task, progress.interval_ms(), show);
+          text_.need(request.line)
+              .run(engine_.get(), *request.text_task, progress.interval_ms(), show);
       result.task_fields = payload(*request.text_task, found);
       result.some_failed = !found.failed.empty();
       result.usage = found.usage;
@@ -245,6 +246,57 @@ int64_t queue_limit_of(const Engine& engine) {
                    INT64_MAX);
 }
 
+// Requests that wait for their batch. A batch is run when it has `batch_limit` of them (0: any
+// number), and a line is written for each of its results.
+class Batches {
+ public:
+  Batches(Engine& engine, LazyText& text, Output& out, Progress& progress, int64_t batch_limit,
+          Totals& totals)
+      : engine_(engine),
+        text_(text),
+        out_(out),
+        progress_(progress),
+        totals_(totals),
+        batch_limit_(batch_limit),
+        queue_limit_(queue_limit_of(engine)) {}
+
+  void add(Request request) {
+    queued_ += request.error.empty() && request.task != Task::kText;
+    if (queued_ > queue_limit_)
+      fail("line ", request.line, ": a batch of more than ", queue_limit_,
+           " requests, as many as option queue_limit allows; --batch ", queue_limit_,
+           " runs them in parts");
+    waiting_.push_back(std::move(request));
+    if (batch_limit_ > 0 && static_cast<int64_t>(waiting_.size()) >= batch_limit_) run();
+  }
+
+  void run() {
+    queued_ = 0;
+    if (waiting_.empty()) return;
+    const Clock::time_point start = Clock::now();
+    BatchRun run(engine_, text_, std::exchange(waiting_, {}));
+    run.run(progress_);
+    totals_.run_seconds += seconds_since(start);
+    progress_.clear();
+    for (size_t i = 0; i < run.requests().size(); ++i) {
+      out_.stream() << result_line(run.requests()[i], run.results()[i]) << '\n';
+      ++totals_.requests;
+      totals_.failed += !run.results()[i].ok() || run.results()[i].some_failed;
+    }
+    out_.finish();
+  }
+
+ private:
+  Engine& engine_;
+  LazyText& text_;
+  Output& out_;
+  Progress& progress_;
+  Totals& totals_;
+  int64_t batch_limit_, queue_limit_;
+  int64_t queued_ = 0;  // of those that wait: a task of texts takes its own parts
+  std::vector<Request> waiting_;
+};
+
 void write_summary(Output& file, const Engine& engine, const Totals& totals) {
   const prefix_engine_stats s = engine.stats();
   const nlohmann::json info = nlohmann::json::parse(engine.info_json());
@@ -307,43 +359,14 @@ int run_command(const Args& args) {
   log.emplace();  // of what comes after the warnings
   LazyText text(model);
 
-  const int64_t queue_limit = queue_limit_of(engine);
-  int64_t queued = 0;  // of those that wait: a task of texts takes its own parts
-  std::vector<Request> waiting;
-  const auto run_waiting = [&] {
-    queued = 0;
-    if (waiting.empty()) return;
-    const Clock::time_point start = Clock::now();
-    BatchRun run(engine, text, std::move(waiting));
-    waiting.clear();
-    run.run(progress);
-    totals.run_seconds += seconds_since(start);
-    progress.clear();
-    for (size_t i = 0; i < run.requests().size(); ++i) {
-      out.stream() << result_line(run.requests()[i], run.results()[i]) << '\n';
-      ++totals.requests;
-      totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
-    }
-    out.finish();
-  };
+  Batches batches(engine, text, out, progress, batch_limit, totals);
   RequestReader reader(input.stream());
   Request request;
   for (auto kind = reader.next(request); kind != RequestReader::Kind::kEnd;
-       kind = reader.next(request)) {
-    if (kind == RequestReader::Kind::kFlush) {
-      run_waiting();
-      continue;
-    }
-    queued += request.error.empty() && request.task != Task::kText;
-    if (queued > queue_limit)
-      fail("line ", request.line, ": a batch of more than ", queue_limit,
-           " requests, as many as option queue_limit allows; --batch ", queue_limit,
-           " runs them in parts");
-    waiting.push_back(std::move(request));
-    if (batch_limit > 0 && static_cast<int64_t>(waiting.size()) >= batch_limit) run_waiting();
-  }
+       kind = reader.next(request))
+    kind == RequestReader::Kind::kFlush ? batches.run() : batches.add(std::move(request));
   input.check_end();
-  run_waiting();
+  batches.run();
   out.finish();  // of no requests, no results
   if (summary) write_summary(*summary, engine, totals);
   if (tree) write_tree(*tree, engine);

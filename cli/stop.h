@@ -19,8 +19,8 @@ class StopSearch {
   // Behind the last token: what was held back is text, too.
   void finish();
   bool found() const { return found_; }
-  // Tokens up to and with the one that completed the stop string, also where its text came later: the
-  // bytes of a character are held back until another token follows.
+  // Tokens up to and with the one that completed the stop string, also where its text came later:
+  // the bytes of a character are held back until another token follows.
   size_t tokens() const { return tokens_; }
   // The text in front of the stop string.
   const std::string& text() const { return text_; }

@@ -281,6 +281,8 @@ Text* LazyText::get() {
     }
     try {
       text_ = Text::open(model_);
+    } catch (const prefix::Error&) {
+      of_files_ = std::current_exception();
     } catch (const std::exception& e) {
       why_ = e.what();
     }
@@ -288,9 +290,10 @@ Text* LazyText::get() {
   return text_.get();
 }
 
-Text& LazyText::need() {
-  if (!get()) throw Failure(why_);
-  return *text_;
+Text& LazyText::need(int64_t line) {
+  if (get()) return *text_;
+  if (of_files_) std::rethrow_exception(of_files_);
+  fail(line > 0 ? cat("line ", line, ": ") : "", why_);
 }
 
 }  // namespace prefix_cli

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@ namespace prefix_cli {
 
 class Text {
  public:
-  // Throws Failure when the library is missing, prefix::Error when the model has no usable tokenizer.
+  // Throws Failure when the library is missing,
+  // prefix::Error when the model has no usable tokenizer.
   static std::unique_ptr<Text> open(const std::string& model);
   virtual ~Text() = default;
 
@@ -53,15 +55,16 @@ class Text {
 class LazyText {
  public:
   explicit LazyText(std::string model) : model_(std::move(model)) {}
-  // Null when there is none; why() says why.
+  // Null when there is none.
   Text* get();
-  // Throws Failure when there is none.
-  Text& need();
-  const std::string& why() const { return why_; }
+  // Throws when there is none: prefix::Error for what the library says of the model's files, else
+  // Failure, which names the line (0: none) that needs it.
+  Text& need(int64_t line = 0);
 
  private:
   std::string model_;
-  std::string why_;
+  std::string why_;              // there is none
+  std::exception_ptr of_files_;  // the same, where the library says it
   bool tried_ = false;
   std::unique_ptr<Text> text_;
 };

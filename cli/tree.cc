@@ -1,5 +1,5 @@
-// prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the batch
-// and lists the cache, as JSON; this draws it.
+// prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the
+// batch and lists the cache, as JSON; this draws it.
 #include <iostream>
 #include <iterator>
 

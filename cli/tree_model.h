@@ -56,9 +56,9 @@ struct Tree {
   int64_t namespaces = 0;
 };
 
-// A copy in which at most max_rows bars stand below each other and at most 256 beside each other: of
-// each fork the largest branches stay, the rest becomes one folded bar that counts them. Lays out row
-// and rows of every bar.
+// A copy in which at most max_rows bars stand below each other and at most 256 beside each other:
+// of each fork the largest branches stay, the rest becomes one folded bar that counts them. Lays
+// out row and rows of every bar.
 Tree fold(const Tree& tree, int32_t max_rows);
 
 }  // namespace prefix_cli

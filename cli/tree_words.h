@@ -23,7 +23,8 @@ class TreeWords {
   virtual std::string second(const Bar& bar) const = 0;
   virtual std::string full(const Bar& bar) const = 0;
   virtual std::string mark(const Bar& bar) const = 0;  // before its line of text
-  // max_requests: the largest number of requests of any bar. svg: also rgb(); dot: "" is the default.
+  // max_requests: the largest number of requests of any bar. svg: also rgb(); dot:
+  // "" is the default.
   virtual std::string svg_colour(const Bar& bar, int64_t max_requests) const = 0;
   virtual std::string dot_colour(const Bar& bar) const = 0;
   // How much of what was given is computed, in [0, 1]; nothing when there is no such part.

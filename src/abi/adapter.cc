@@ -1,3 +1,4 @@
+// Adapters of an engine, by name.
 #include "abi/entry.h"
 
 using prefix::abi::engine_of;

@@ -1,3 +1,5 @@
+// Batches: requests with copies of all that the caller gives for them. Their options are checked
+// here, the rest of a request when it is submitted, because a batch may have no engine.
 #include <iterator>
 #include <span>
 
@@ -107,7 +109,8 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
 std::vector<std::vector<int32_t>> lists_in(const prefix_token* tokens, size_t n_tokens,
                                            const int64_t* offsets, size_t n_offsets) {
   require(offsets, "offsets");
-  if (n_offsets < 2) fail(Code::kInvalidArgument, "n_offsets is ", n_offsets, "; at least 2");
+  if (n_offsets < 2)
+    fail(Code::kInvalidArgument, "there are no choices: n_offsets is ", n_offsets, "; at least 2");
   const std::vector<prefix_token> all = array_in(tokens, n_tokens, "choice_tokens");
   std::vector<std::vector<int32_t>> lists;
   for (const auto piece :

@@ -1,3 +1,4 @@
+// The cache of an engine: lookups, limits, leases, eviction, events and snapshots.
 #include "abi/entry.h"
 #include "base/json_text.h"
 

@@ -1,3 +1,4 @@
+// The devices that there are: the CPU, then the GPUs, each with the reason why it cannot be used.
 #include "abi/entry.h"
 #include "base/processors.h"
 #include "base/resources.h"

@@ -1,3 +1,6 @@
+// Engines: their load, what they tell of themselves, their namespaces and their end. A handle may
+// stand for an engine that is still loading: load_of() gives the load, engine_of() the engine or an
+// error.
 #include "abi/entry.h"
 #include "abi/metrics.h"
 #include "base/log.h"
@@ -20,13 +23,10 @@ using prefix::abi::require;
 using prefix::abi::text_in;
 using prefix::abi::Waited;
 
-Options options_of(const prefix_options* handle) {
-  if (!handle) return {};
-  const auto object =
-      prefix::abi::find<prefix::abi::OptionsObject>(Kind::kOptions, handle, "options");
-  std::lock_guard lock(object->mutex);
-  object->options.require_scopes({prefix::OptionScope::kEngine}, "an engine");
-  return object->options;
+Options engine_options_of(const prefix_options* handle) {
+  Options options = prefix::abi::options_of(handle);
+  options.require_scopes({prefix::OptionScope::kEngine}, "an engine");
+  return options;
 }
 
 // `begin` begins the load of what `find_model` says; it has ended then, or goes on by itself.
@@ -35,7 +35,7 @@ void open(const FindModel& find_model, const prefix_options* handle, prefix_engi
           const Begin& begin) {
   require(out, "out");
   HandleTable::refuse_forked_child("a new engine");  // before the work of loading it
-  Options options = options_of(handle);
+  Options options = engine_options_of(handle);
   auto object = std::make_shared<EngineObject>();
   object->load = std::make_shared<EngineLoad>(find_model(), std::move(options));
   begin(*object->load);
@@ -64,7 +64,7 @@ prefix_status prefix_engine_estimate(const char* path, size_t path_len,
                                      prefix_error* err) {
   return guard("prefix_engine_estimate", err, [&] {
     const std::string where = path_in(path, path_len);
-    const prefix::MemoryEstimate e = Engine::estimate(where, options_of(options));
+    const prefix::MemoryEstimate e = Engine::estimate(where, engine_options_of(options));
     prefix_memory m{};
     m.weight_bytes = e.weight_bytes;
     m.kv_bytes_per_token = e.kv_bytes_per_token;

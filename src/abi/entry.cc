@@ -58,7 +58,7 @@ void write_error(prefix_error* err, const char* function, Code code, std::string
 std::string_view text_in(const char* text, size_t length, const char* name) {
   if (length == 0) return {};
   require(text, name);
-  if (length != PREFIX_NUL && length > kLongest)
+  if (length != PREFIX_NUL && length > kMaxInputBytes)
     fail(Code::kOutOfRange, name, " is said to have ", length, " bytes");
   const std::string_view view(text, length == PREFIX_NUL ? std::strlen(text) : length);
   const size_t bad = first_bad_byte(view);

@@ -62,6 +62,13 @@ struct JobObject {
   std::shared_ptr<EngineObject> engine;
 };
 
+// A copy, which later changes of the handle do not reach; the defaults where there is no handle.
+inline Options options_of(const prefix_options* handle) {
+  if (!handle) return {};
+  const auto object = find<OptionsObject>(Kind::kOptions, handle, "options");
+  std::lock_guard lock(object->mutex);
+  return object->options;
+}
 inline std::shared_ptr<EngineLoad> load_of(const prefix_engine* handle) {
   return find<EngineObject>(Kind::kEngine, handle, "the engine")->load;
 }
@@ -121,7 +128,7 @@ inline void require(const void* pointer, const char* name) {
 }
 
 // No text or array of a caller is longer; a length beyond it is a mistake, caught before a read.
-inline constexpr size_t kLongest = size_t{1} << 40;  // bytes
+inline constexpr size_t kMaxInputBytes = size_t{1} << 40;  // bytes
 
 // Shortest text that reads back as the same number.
 std::string number_text(double number);
@@ -132,12 +139,20 @@ std::string_view text_in(const char* text, size_t length, const char* name);
 // A path of the file system, as the system takes it.
 std::string path_in(const char* path, size_t length);
 
-// Tokens in: NULL is allowed for none.
+// An array of the caller, where it is too large to copy: NULL is allowed for none.
+template <typename T>
+std::span<const T> span_in(const T* data, size_t n, const char* name) {
+  if (n > 0) require(data, name);
+  if (n > kMaxInputBytes / sizeof(T))
+    fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
+  return {data, n};
+}
+
+// The same as a copy, whatever the caller does to the array from now on.
 template <typename T>
 std::vector<T> array_in(const T* data, size_t n, const char* name) {
-  if (n > 0) require(data, name);
-  if (n > kLongest / sizeof(T)) fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
-  return n > 0 ? std::vector<T>(data, data + n) : std::vector<T>();
+  const std::span<const T> all = span_in(data, n, name);
+  return std::vector<T>(all.begin(), all.end());
 }
 
 // Consecutive pieces of an array: piece i is all[offsets[i] .. offsets[i + 1]). `pieces` names them

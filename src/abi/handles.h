@@ -40,7 +40,8 @@ class HandleTable {
   // Throws kMisuse for anything but a live handle of this kind, kForked in a forked child.
   std::shared_ptr<void> find(Kind kind, const void* handle, const char* what);
   void retain(Kind kind, const void* handle, const char* what);
-  // Bad handles are ignored. The object's destructor runs outside the lock, and outside log callbacks.
+  // Bad handles are ignored. The object's destructor runs outside the lock,
+  // and outside log callbacks.
   void release(Kind kind, const void* handle);
   size_t live();
 

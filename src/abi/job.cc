@@ -1,3 +1,5 @@
+// Jobs: a batch that was submitted, with its events and results. The last release of a job cancels
+// it unless it was detached.
 #include <atomic>
 #include <cmath>
 #include <random>
@@ -72,6 +74,18 @@ const RequestResult& success_of(Job& job, size_t index) {
   const RequestResult& result = result_of(job, index);
   if (result.status != Code::kOk) throw prefix::Error(result.status, result.message);
   return result;
+}
+
+// Hands out a list of a result: of a request that succeeded, or with `partial` as far as any came.
+template <typename T>
+prefix_status result_list(const char* function, const prefix_job* job, size_t index,
+                          std::vector<T> RequestResult::* list, T* out, size_t capacity,
+                          size_t* needed, prefix_error* err, bool partial = false) {
+  return guard(function, err, [&] {
+    const auto j = job_of(job);
+    const std::vector<T>& found = (partial ? result_of(*j, index) : success_of(*j, index)).*list;
+    array_out(found.data(), found.size(), out, capacity, needed);
+  });
 }
 
 void require_done(Job& job) {
@@ -242,38 +256,26 @@ prefix_status prefix_job_result_message(const prefix_job* job, size_t index, cha
 
 prefix_status prefix_job_result_values(const prefix_job* job, size_t index, float* out,
                                        size_t capacity, size_t* needed, prefix_error* err) {
-  return guard("prefix_job_result_values", err, [&] {
-    const auto j = job_of(job);
-    const auto& values = success_of(*j, index).values;
-    array_out(values.data(), values.size(), out, capacity, needed);
-  });
+  return result_list("prefix_job_result_values", job, index, &RequestResult::values, out, capacity,
+                     needed, err);
 }
 
 prefix_status prefix_job_result_tokens(const prefix_job* job, size_t index, prefix_token* out,
                                        size_t capacity, size_t* needed, prefix_error* err) {
-  return guard("prefix_job_result_tokens", err, [&] {
-    const auto j = job_of(job);
-    const auto& tokens = success_of(*j, index).tokens;
-    array_out(tokens.data(), tokens.size(), out, capacity, needed);
-  });
+  return result_list("prefix_job_result_tokens", job, index, &RequestResult::tokens, out, capacity,
+                     needed, err);
 }
 
 prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index, prefix_token* out,
                                         size_t capacity, size_t* needed, prefix_error* err) {
-  return guard("prefix_job_partial_tokens", err, [&] {
-    const auto j = job_of(job);
-    const auto& tokens = result_of(*j, index).tokens;
-    array_out(tokens.data(), tokens.size(), out, capacity, needed);
-  });
+  return result_list("prefix_job_partial_tokens", job, index, &RequestResult::tokens, out, capacity,
+                     needed, err, true);
 }
 
 prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, float* out,
                                          size_t capacity, size_t* needed, prefix_error* err) {
-  return guard("prefix_job_result_logprobs", err, [&] {
-    const auto j = job_of(job);
-    const auto& logprobs = success_of(*j, index).token_logprobs;
-    array_out(logprobs.data(), logprobs.size(), out, capacity, needed);
-  });
+  return result_list("prefix_job_result_logprobs", job, index, &RequestResult::token_logprobs, out,
+                     capacity, needed, err);
 }
 
 prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,

@@ -19,8 +19,9 @@ struct Metric {
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    if (c == '\n') {
-      out += "\\n";
+    if (c == '\n' || c == '\0') {
+      // U+FFFD for a zero, which would end the text for readers in C.
+      out += c == '\n' ? "\\n" : "\xef\xbf\xbd";
       continue;
     }
     if (c == '"' || c == '\\') out += '\\';
@@ -59,10 +60,7 @@ class Exposition {
   std::string model_, name_, text_;
 };
 
-}  // namespace
-
-std::string metrics_text(const EngineStats& s, const RequestHistograms& requests,
-                         const EngineInfo& info, const std::vector<TierInfo>& tiers) {
+void add_numbers(const EngineStats& s, Exposition& out) {
   const auto number = [](int64_t v) { return static_cast<double>(v); };
   const Metric list[] = {
       {"num_requests_waiting", "gauge", "Requests not started yet", number(s.requests_waiting)},
@@ -100,11 +98,13 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
       {"prefix_attention_seconds_total", "counter", "Time in attention",
        number(s.attention_ns) * 1e-9},
   };
-  Exposition out(info.name);
   for (const Metric& m : list) {
     out.family(m.name, m.type, m.help);
     out.series("", number_text(m.value));
   }
+}
+
+void add_histograms(const RequestHistograms& requests, Exposition& out) {
   out.histogram("time_to_first_token_seconds", "Generations: submission to first token",
                 requests.first_token);
   out.histogram("inter_token_latency_seconds", "Generations: from one token to the next",
@@ -117,6 +117,9 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
                 requests.prompt);
   out.histogram("request_generation_tokens", "Generations that succeeded: their tokens",
                 requests.generated);
+}
+
+void add_misses(const EngineStats& s, Exposition& out) {
   const std::pair<const char*, int64_t> misses[] = {
       {"first_seen", s.miss_first_seen},   {"namespace", s.miss_namespace},
       {"budget", s.miss_budget},           {"evicted", s.miss_evicted},
@@ -124,6 +127,10 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
   out.family("prefix_cache_miss_tokens_total", "counter", "Prompt tokens computed, by reason");
   for (const auto& [reason, tokens] : misses)
     out.series(cat(",reason=\"", reason, "\""), std::to_string(tokens));
+}
+
+void add_tiers(const std::vector<TierInfo>& tiers, Exposition& out) {
+  if (tiers.empty()) return;
   using Count = uint64_t TierStats::*;
   const std::tuple<const char*, const char*, Count> counts[] = {
       {"hits_total", "counter", &TierStats::hits},
@@ -138,17 +145,32 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
       {"read_bytes_total", "counter", &TierStats::bytes_read},
       {"written_bytes_total", "counter", &TierStats::bytes_written}};
   for (const auto& [name, type, count] : counts) {
-    if (tiers.empty()) break;
     out.family(cat("prefix_tier_", name), type, "Of the tiers below memory, in pages or bytes");
     for (const TierInfo& tier : tiers)
       out.series(cat(",tier=\"", tier.name, "\""), std::to_string(tier.stats.*count));
   }
+}
+
+// What does not change, in labels.
+void add_descriptions(const EngineStats& s, const EngineInfo& info, Exposition& out) {
   out.family("cache_config_info", "gauge", "Page size and number");
   out.series(cat(",block_size=\"", s.page_tokens, "\",num_blocks=\"", s.pages_total, "\""), "1");
   out.family("prefix_build_info", "gauge", "Library and device");
   out.series(cat(",version=\"", prefix_version_string(), "\",isa=\"", info.isa, "\",dtype=\"",
                  info.dtype, "\""),
              "1");
+}
+
+}  // namespace
+
+std::string metrics_text(const EngineStats& s, const RequestHistograms& requests,
+                         const EngineInfo& info, const std::vector<TierInfo>& tiers) {
+  Exposition out(info.name);
+  add_numbers(s, out);
+  add_histograms(requests, out);
+  add_misses(s, out);
+  add_tiers(tiers, out);
+  add_descriptions(s, info, out);
   return out.text();
 }
 

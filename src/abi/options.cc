@@ -1,3 +1,4 @@
+// Options as a handle, each checked when it is set, and the table of all that exist.
 #include "abi/entry.h"
 #include "base/json_text.h"
 #include "engine/options_json.h"

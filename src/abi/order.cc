@@ -16,14 +16,6 @@ constexpr int32_t kMaxParts = 1 << 20;
 constexpr double kMaxBalance = 1e6;
 constexpr double kBalance = 1.05;
 
-// The caller's array itself: tables and batches may be larger than what should be copied.
-template <typename T>
-std::span<const T> span_in(const T* data, size_t n, const char* name) {
-  if (n > 0) require(data, name);
-  if (n > kLongest / sizeof(T)) fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
-  return {data, n};
-}
-
 // Their room is checked before anything is computed.
 template <typename T>
 void require_room(const T* out, size_t capacity, size_t n, const char* name) {

@@ -1,22 +1,11 @@
+// Pools of worker threads that several engines share.
 #include "engine/pool.h"
 
 #include "abi/entry.h"
 
-namespace {
-
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
 using prefix::abi::Kind;
-
-prefix::Options options_of(const prefix_options* handle) {
-  if (!handle) return {};
-  const auto object =
-      prefix::abi::find<prefix::abi::OptionsObject>(Kind::kOptions, handle, "options");
-  std::lock_guard lock(object->mutex);
-  return object->options;
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -26,7 +15,7 @@ prefix_status prefix_pool_create(const prefix_options* options, prefix_pool** ou
     prefix::abi::require(out, "out");
     HandleTable::refuse_forked_child("a new pool");  // before its threads start
     *out = static_cast<prefix_pool*>(
-        HandleTable::get().add(Kind::kPool, prefix::make_pool(options_of(options))));
+        HandleTable::get().add(Kind::kPool, prefix::make_pool(prefix::abi::options_of(options))));
   });
 }
 

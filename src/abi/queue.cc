@@ -1,3 +1,4 @@
+// Completion queues, through which one thread waits for any number of jobs and loads.
 #include "abi/entry.h"
 
 namespace {

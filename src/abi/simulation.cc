@@ -18,13 +18,13 @@ constexpr int64_t kMaxPage = 65536;
 constexpr int64_t kMaxNumber = INT64_MAX;
 constexpr int64_t kMaxToken = INT32_MAX;
 
-// What an operation gave. Its text is written when it is asked for, not as part of the operation: one
-// that changed the tree must not fail for lack of memory for its answer.
+// What an operation gave. Its text is written when it is asked for, not as part of the operation:
+// one that changed the tree must not fail for lack of memory for its answer.
 struct Answer {
   explicit Answer(const Simulator& s)
       : evictable(s.evictable()), held(s.protected_()), total(s.total()), tick(s.tick()) {}
   explicit Answer(const HybridStats& s)
-      : evictable(s.tokens), held(0), total(s.tokens), tick(s.look_ups) {}
+      : evictable(s.tokens), held(0), total(s.tokens), tick(s.lookups) {}
 
   bool has_matched = false;
   bool has_slots = false;
@@ -34,8 +34,8 @@ struct Answer {
   int64_t evictable, held, total, tick;
 };
 
-// One user at a time: a call while `mutex` is held is answered with MISUSE. It simulates the cache of
-// a model without recurrent layers or of a hybrid one.
+// One user at a time: a call while `mutex` is held is answered with MISUSE. It simulates the cache
+// of a model without recurrent layers or of a hybrid one.
 struct SimulationObject {
   explicit SimulationObject(const SimulatorOptions& o)
       : options(o), simulator(std::make_unique<Simulator>(o)), answer(*simulator) {}

@@ -1,4 +1,4 @@
-// Files that the caller feeds.
+// Sources: files of a model that come from memory or from a reader of the caller.
 #include "abi/entry.h"
 #include "base/quote.h"
 
@@ -50,7 +50,7 @@ prefix_status prefix_source_add_buffer(prefix_source* source, const char* name, 
   return guard("prefix_source_add_buffer", err, [&] {
     add_file(source, name, name_len, [&](prefix::FedFiles& files, const std::string& text) {
       if (size > 0) require(data, "data");
-      if (size > prefix::abi::kLongest)
+      if (size > prefix::abi::kMaxInputBytes)
         fail(Code::kOutOfRange, "data is said to have ", size, " bytes");
       files.add(text, std::span(static_cast<const std::byte*>(data), size));
     });
@@ -63,8 +63,9 @@ prefix_status prefix_source_add_reader(prefix_source* source, const char* name, 
   return guard("prefix_source_add_reader", err, [&] {
     add_file(source, name, name_len, [&](prefix::FedFiles& files, const std::string& text) {
       if (!read) fail(Code::kInvalidArgument, "read is NULL");
-      if (size < 0 || static_cast<uint64_t>(size) > prefix::abi::kLongest)
-        fail(Code::kOutOfRange, "size is ", size, ", outside [0, ", prefix::abi::kLongest, "]");
+      if (size < 0 || static_cast<uint64_t>(size) > prefix::abi::kMaxInputBytes)
+        fail(Code::kOutOfRange, "size is ", size, ", outside [0, ", prefix::abi::kMaxInputBytes,
+             "]");
       files.add(text, static_cast<uint64_t>(size),
                 [read, user, shown = prefix::quote(text)](uint64_t at, size_t count, void* to) {
                   const int32_t answer = read(user, static_cast<int64_t>(at), to, count);

@@ -1,3 +1,4 @@
+// What the library tells without an engine: its version, features, the names of statuses, its log.
 #include <array>
 #include <cstdio>
 

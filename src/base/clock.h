@@ -22,8 +22,8 @@ inline std::chrono::milliseconds waiting_time(int64_t timeout_ms) {
   return std::chrono::milliseconds(std::min(timeout_ms, kHundredYears));
 }
 
-// Waits until ready(): for any time when timeout_ms < 0; for none when 0, which the system would make
-// some 50 microseconds. Returns what ready() says in the end.
+// Waits until ready(): for any time when timeout_ms < 0; for none when 0, which the system would
+// make some 50 microseconds. Returns what ready() says in the end.
 template <typename Ready>
 bool wait_until_ready(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                       int64_t timeout_ms, const Ready& ready) {

@@ -6,7 +6,8 @@
 namespace prefix {
 namespace {
 
-// ln 2 and pi / 2 in parts: the first ones have so few bits that a whole number times them is exact.
+// ln 2 and pi / 2 in parts: the first ones have so few bits that a
+// whole number times them is exact.
 constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
 constexpr double kHalfPiParts[] = {0x1.921fb54000000p+0, 0x1.10b4610000000p-30,
                                    0x1.a626330000000p-58, 0x1.45c06e0e68948p-86};

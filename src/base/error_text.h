@@ -1,5 +1,5 @@
-// What the system says of a failure, in the language and encoding of all other messages: by itself it speaks those of the
-// host's locale, and a text in Latin-1 is no UTF-8.
+// What the system says of a failure, in the language and encoding of all other messages: by itself
+// it speaks those of the host's locale, and a text in Latin-1 is no UTF-8.
 #pragma once
 
 #include <locale.h>

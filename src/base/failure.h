@@ -10,8 +10,8 @@
 
 namespace prefix {
 
-// Calls take(code, sentence) for the exception that is being handled; only inside a catch block. The
-// sentence is valid during the call.
+// Calls take(code, sentence) for the exception that is being handled; only inside a catch block.
+// The sentence is valid during the call.
 template <typename Take>
 void tell_failure(const Take& take) {
   try {

@@ -1,4 +1,4 @@
-// Files beside each other, by their names; who reads one does not know where its bytes are.
+// Files beside each other, by their names; a reader does not know where their bytes are.
 //
 //   Directory ── open(path / name) ───────┐
 //                                         ├──> InputFile: read(at, count)

@@ -26,8 +26,8 @@ inline constexpr JsonLimits kSmallJson{.bytes = 1 << 20};
 // Throws kFormat; `what` names the source in the message.
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
 
-// The keys of the object that a document has under `key`, in the order of its text, which a tree does
-// not keep. parse_json() took the text.
+// The keys of the object that a document has under `key`, in the order of its text, which a tree
+// does not keep. parse_json() took the text.
 std::vector<std::string> json_keys(std::string_view text, std::string_view key);
 
 // Holds a tree that goes without taking memory. The destructor of nlohmann's takes some, and ends

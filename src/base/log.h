@@ -19,8 +19,8 @@ void log_message(LogLevel level, std::string_view text) noexcept;
 void set_log_callback(LogCallback callback, void* user);
 // The calling thread is in one.
 bool inside_log_callback() noexcept;
-// Drops what is often the last reference. Inside a callback another thread drops it, since the end of
-// the object may wait for this one; without memory for that thread it stays.
+// Drops what is often the last reference. Inside a callback another thread drops it, since the end
+// of the object may wait for this one; without memory for that thread it stays.
 void let_go(std::shared_ptr<void> object) noexcept;
 // A pointer to the object whose last copy is dropped so, wherever it is.
 template <typename T>

@@ -17,7 +17,7 @@
 namespace prefix {
 namespace {
 
-constexpr int kMost = 1 << 16;  // no system has as many, and a list of them is still small
+constexpr int kMaxProcessors = 1 << 16;  // no system has as many, and a list of them is still small
 
 // A mask of as many processors as the system may have: cpu_set_t ends at 1,024.
 class Mask {
@@ -44,14 +44,14 @@ int end_of(const Processors& list) { return list.empty() ? 0 : list.back() + 1; 
 
 // Of a thread (0: the calling one); the first thread of a process has its number.
 Processors processors_of(pid_t thread) {
-  for (int most = CPU_SETSIZE; most <= kMost; most *= 2) {
-    const Mask mask(most);
+  for (int size = CPU_SETSIZE; size <= kMaxProcessors; size *= 2) {
+    const Mask mask(size);
     if (sched_getaffinity(thread, mask.bytes(), mask.get()) != 0) {
       if (errno == EINVAL) continue;  // the system may have more
       break;
     }
     Processors list;
-    for (int i = 0; i < most; ++i)
+    for (int i = 0; i < size; ++i)
       if (mask.has(i)) list.push_back(i);
     if (!list.empty()) return list;
     break;
@@ -73,11 +73,12 @@ Processors parse_processors(std::string_view text, std::string_view what) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool whole = end == digits.data() + digits.size();
     if (digits.starts_with('-') || (error == std::errc::invalid_argument) || !whole) refuse();
-    if (error != std::errc() || value >= kMost)
-      fail(Code::kOutOfRange, what, " = ", quote(text), " is outside [0, ", kMost - 1, "]");
+    if (error != std::errc() || value >= kMaxProcessors)
+      fail(Code::kOutOfRange, what, " = ", quote(text), " is outside [0, ", kMaxProcessors - 1,
+           "]");
     return value;
   };
-  std::vector<bool> named(kMost);  // a text may name each of them any number of times
+  std::vector<bool> named(kMaxProcessors);  // a text may name each of them any number of times
   for (size_t at = 0; !text.empty() && at <= text.size();) {
     const size_t comma = std::min(text.find(',', at), text.size());
     const std::string_view item = text.substr(at, comma - at);
@@ -89,7 +90,7 @@ Processors parse_processors(std::string_view text, std::string_view what) {
     at = comma + 1;
   }
   Processors list;
-  for (int i = 0; i < kMost; ++i)
+  for (int i = 0; i < kMaxProcessors; ++i)
     if (named[static_cast<size_t>(i)]) list.push_back(i);
   return list;
 }

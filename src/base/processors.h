@@ -23,9 +23,9 @@ Processors parse_processors(std::string_view text, std::string_view what);
 // The shortest text that reads back as the same list.
 std::string processors_text(const Processors& list);
 
-// Throws kOutOfRange when a processor of the list may not be used, naming it and those that may: by the
-// calling thread, or by the first one of the process, which says what the process may where the caller
-// bound itself.
+// Throws kOutOfRange when a processor of the list may not be used, naming it and those that may: by
+// the calling thread, or by the first one of the process, which says what the process may where the
+// caller bound itself.
 void require_allowed(const Processors& list, std::string_view what);
 
 // As their maker calls them; empty when the system does not say. `root`: where /proc is looked for,

@@ -1,5 +1,5 @@
-// Names and values from files that nothing has checked, made fit for a message: quoted, cut to a length
-// a person would read, always valid UTF-8 without control characters.
+// Names and values from files that nothing has checked, made fit for a message: quoted, cut to a
+// length a person would read, always valid UTF-8 without control characters.
 #pragma once
 
 #include <cstddef>

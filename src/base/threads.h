@@ -12,10 +12,10 @@
 //
 // The operations of a step follow each other within microseconds, less than it takes to wake a
 // sleeping thread: workers look for the next call for as long as a wake-up takes, then sleep on a
-// condition variable, so that an idle engine uses no CPU. Who waits no longer than that before it
-// sleeps loses at most twice what the better of the two would have cost.
+// condition variable, so that an idle engine uses no CPU. A thread that waits no longer than that
+// before it sleeps loses at most twice what the better of the two would have cost.
 //
-// A call ends without those who sleep: it waits for the workers that joined its round, and a round
+// A call ends without those that sleep: it waits for the workers that joined its round, and a round
 // is open to them until its indices are handed out.
 //
 //   caller   open ├ take take take ┤ close   waits for joined == 0
@@ -58,7 +58,7 @@ class Threads {
 
   // The sole use of the workers, by the thread that makes it and until it is destroyed there. While
   // another thread has it the constructor waits; a thread that has it already takes no second one.
-  // Whoever has a turn must not wait for anything but its own tasks.
+  // A thread that has a turn must not wait for anything but its own tasks.
   class Turn {
    public:
     explicit Turn(Threads& threads);
@@ -89,7 +89,7 @@ class Threads {
   const Processors cpus_;
   std::vector<std::thread> workers_;
 
-  // Turns: number serving_ has it, or may take it; those who drew serving_ + 1 to next_number_ - 1
+  // Turns: number serving_ has it, or may take it; those that drew serving_ + 1 to next_number_ - 1
   // wait.
   std::mutex turns_mutex_;
   std::condition_variable turn_ended_;

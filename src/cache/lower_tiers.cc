@@ -454,13 +454,15 @@ bool LowerTiers::save_path(NodeId node, int32_t length) {
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {
-  const auto deadline = Clock::now() + time;
+  const auto deadline = limits_.wall() + time;
+  const auto left = [&] {
+    return std::max(std::chrono::nanoseconds(0), deadline - limits_.wall());
+  };
   do {
-    for (const TicketPtr& ticket : writing_)
-      ticket->wait_for(std::max(Clock::duration::zero(), deadline - Clock::now()));
+    for (const TicketPtr& ticket : writing_) limits_.wait(*ticket, left());
     writing_.clear();
     save_rests();
-  } while ((!writing_.empty() || rests_wait()) && Clock::now() < deadline);
+  } while ((!writing_.empty() || rests_wait()) && left().count() > 0);
 }
 
 }  // namespace prefix

@@ -46,6 +46,7 @@ struct LowerTier {
 };
 
 inline constexpr std::chrono::minutes kSavedFor{10};  // until a page in use is given to them again
+inline constexpr std::chrono::seconds kFlushTime{5};  // that closing an engine waits for them
 
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
@@ -55,6 +56,10 @@ struct LowerTierLimits {
   size_t write_pages = 4096;   // on their way down, however small they are
   size_t rests = 16;           // paths whose rest waits for room among these
   Now now = Clock::now;
+  // How flush() waits, which is not by `now`: for a ticket, so long at most.
+  Now wall = Clock::now;
+  std::function<void(const Ticket&, std::chrono::nanoseconds)> wait =
+      [](const Ticket& ticket, std::chrono::nanoseconds time) { ticket.wait_for(time); };
   // By which generations of a namespace that run will still grow. Null: by nothing.
   std::function<int64_t(int32_t name_space)> reserved_tokens;
 };
@@ -115,6 +120,7 @@ class LowerTiers {
   void forget_rests() noexcept { rests_.clear(); }
   // No more fetches at a time: each holds memory for what it reads.
   bool busy() const { return fetches_.size() >= max_fetches_; }
+  size_t max_fetches() const { return max_fetches_; }
   // Gives the full pages of the first `length` tokens of a path, and the states that are kept on
   // it, to the tiers that they were not given to yet, those nearest to the root first; none from the
   // first hollow page on, without which nobody could use them. When too much waits there already,
@@ -123,7 +129,7 @@ class LowerTiers {
   // A step computed so many rows in this time: what a fetch is compared with.
   void computed(int64_t rows, int64_t ns);
   // Waits until everything that was saved is in the tiers, or time is up.
-  void flush(std::chrono::milliseconds time);
+  void flush(std::chrono::milliseconds time = kFlushTime);
 
   struct Counters {
     int64_t fetched_tokens = 0;

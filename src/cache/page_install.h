@@ -27,10 +27,15 @@ NodeId install_pages(Tree& tree, PagePool& pages, KvMemory& kv, NodeId root,
   if (match.matched == static_cast<int32_t>(tokens.size())) return id;
   const Node& n = tree.node(id);
   int32_t block = n.start / kPageTokens;
-  tree.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
-    kv.write(pages.frame(page), bytes(block++));
-    pages.set_clean(page);
-  });
+  try {
+    tree.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
+      kv.write(pages.frame(page), bytes(block++));
+      pages.set_clean(page);
+    });
+  } catch (...) {  // by the device
+    tree.unlock_quietly(id);
+    throw;
+  }
   tree.set_computed(id, n.length);
   return id;
 }
@@ -47,10 +52,15 @@ NodeId install_state(Tree& tree, PagePool& pages, KvMemory& kv, NodeId node, int
   const NodeId id = tree.end_at(node, length);
   if (tree.has_state(id)) return kNoNode;
   std::vector<int32_t> own = tree.take_state_pages(count);
-  for (int32_t i = 0; i < count; ++i) {
-    const int32_t page = own[static_cast<size_t>(i)];
-    kv.write(pages.frame(page), bytes(i));
-    pages.set_clean(page);
+  try {
+    for (int32_t i = 0; i < count; ++i) {
+      const int32_t page = own[static_cast<size_t>(i)];
+      kv.write(pages.frame(page), bytes(i));
+      pages.set_clean(page);
+    }
+  } catch (...) {
+    tree.give_state_pages(std::move(own));
+    throw;
   }
   tree.add_state(id, std::move(own), true);
   tree.unpin_state(id);

@@ -181,7 +181,7 @@ class Loader {
     });
     for (size_t i = 0; i < nodes_.size() && !full_; ++i) read(i);
     install_read();
-    cache_.run_exclusive([&] { touch(); });
+    touch_all();
     result_.namespaces = static_cast<int64_t>(index.namespaces.size());
     return result_;
   }
@@ -329,27 +329,37 @@ class Loader {
   }
 
   // All that is there now is used once more in the order of use, the last one last: as it was when
-  // it was saved. What is in a file has no end, so a time to live that it has here ends.
-  void touch() {
-    for (size_t i = nodes_.size(); i-- > 0;) {
-      const SnapshotNode& n = nodes_[i];
-      const std::vector<int32_t> tokens = path(n, n.end());
-      const Match match = is_open(n) ? cache_.tree.match(root_of(n), tokens) : Match{};
-      const int32_t there = std::max(0, match.computed - n.start);
-      result_.tokens += there;
-      result_.skipped_tokens += n.end() - n.start - there;
-      result_.nodes += match.computed == n.end();
-      if (there == 0) continue;
-      const NodeId id = cache_.tree.node_at(match.node, n.start + there - 1);
-      cache_.tree.lock(id);
-      cache_.tree.prolong(id, n.start + there, 0);
-      cache_.tree.unlock(id, true);
-      if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
-          cache_.tree.has_state(id)) {
-        cache_.tree.renew_state(id, n.state_uses);
-        if (n.asked) cache_.tree.exempt_state(id);
-        ++result_.states;
-      }
+  // it was saved, but for what requests use between the turns.
+  void touch_all() {
+    for (size_t left = nodes_.size(); left > 0;) {
+      cache_.run_exclusive([&] {
+        for (int64_t tokens = 0; left > 0 && tokens < cache_.turn_tokens;) {
+          const SnapshotNode& n = nodes_[--left];
+          touch(n);
+          tokens += n.end();
+        }
+      });
+    }
+  }
+
+  // What is in a file has no end, so a time to live that it has here ends.
+  void touch(const SnapshotNode& n) {
+    const std::vector<int32_t> tokens = path(n, n.end());
+    const Match match = is_open(n) ? cache_.tree.match(root_of(n), tokens) : Match{};
+    const int32_t there = std::max(0, match.computed - n.start);
+    result_.tokens += there;
+    result_.skipped_tokens += n.end() - n.start - there;
+    result_.nodes += match.computed == n.end();
+    if (there == 0) return;
+    const NodeId id = cache_.tree.node_at(match.node, n.start + there - 1);
+    cache_.tree.lock(id);
+    cache_.tree.prolong(id, n.start + there, 0);
+    cache_.tree.unlock(id, true);
+    if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
+        cache_.tree.has_state(id)) {
+      cache_.tree.renew_state(id, n.state_uses);
+      if (n.asked) cache_.tree.exempt_state(id);
+      ++result_.states;
     }
   }
 

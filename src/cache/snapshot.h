@@ -5,6 +5,7 @@
 //          in turns: copy some pages between steps ──> write them while the engine goes on; what is
 //          evicted before its turn is left out (pages_to_save.h)
 //   load   in turns: read and check some pages ──> put them into the tree between steps
+//          in turns: use what is there once more, in the order of use
 //
 // Loading evicts nothing: what does not fit is left out, and since the file begins with what was
 // used last, that is what matters least.
@@ -49,6 +50,9 @@ struct SnapshotCache {
   ops::KvLayout layout;  // of `kv`, which goes when the engine is closed
   // By which generations of a namespace that run will still grow. Null: by nothing.
   std::function<int64_t(int32_t name_space)> reserved_tokens = nullptr;
+  // Of paths that are looked up in a turn of a load, one more at most: as long as copying the pages
+  // of a turn takes.
+  int64_t turn_tokens = int64_t{4} << 20;
 };
 
 // Both on the calling thread; they throw what the file's classes do. No namespaces: all that are

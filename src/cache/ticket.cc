@@ -1,3 +1,4 @@
+// The way of a ticket from waiting to done (tier.h).
 #include <algorithm>
 
 #include "cache/tier.h"

@@ -1,4 +1,4 @@
-// A place for pages below RAM: a folder, later a server. The engine writes pages to it and asks for
+// A place for pages below RAM: a folder, a server. The engine writes pages to it and asks for
 // them again under their key; what it does not get back it computes.
 //
 //   scheduler thread                                   threads of the tier

@@ -112,47 +112,57 @@ size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
   return pages;
 }
 
-bool TierQueue::may_go(const Queue& queue) const {
-  if (queue.calls.empty()) return false;
-  if (&queue == &gets_) return true;
-  return !using_ && (writing_ == 0 || queue.calls.front().call->kind != TierCall::Kind::kUse);
-}
-
-bool TierQueue::take(Queue& queue, Waiting* piece) {
-  if (!may_go(queue)) return false;
-  Waiting& front = queue.calls.front();
-  const TierCall::Kind kind = front.call->kind;
-  using_ = using_ || kind == TierCall::Kind::kUse;
-  writing_ += kind == TierCall::Kind::kPut;
-  const size_t run = kind == TierCall::Kind::kUse ? front.end : options_.run;
-  const size_t end = std::min(front.end, front.next + run);
-  *piece = {front.call, front.next, end};
-  (kind == TierCall::Kind::kUse ? queue.used : queue.pages) -= end - front.next;
-  for (size_t i = front.next; i < end; ++i) queue.bytes -= page_bytes(*front.call, i);
-  front.next = end;
-  if (front.next == front.end) queue.calls.pop_front();
-  return true;
-}
-
 void TierQueue::serve() {
-  for (;;) {
-    Waiting piece;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || may_go(gets_) || may_go(puts_); });
-      if (stop_) return;
-      if (!take(gets_, &piece)) take(puts_, &piece);
-    }
-    work_on(piece);
-    const TierCall::Kind kind = piece.call->kind;
-    if (kind != TierCall::Kind::kPut && kind != TierCall::Kind::kUse) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      writing_ -= kind == TierCall::Kind::kPut;
-      using_ = using_ && kind != TierCall::Kind::kUse;
-    }
-    wake_.notify_all();
+  while (const std::optional<Waiting> piece = next_piece()) {
+    work_on(*piece);
+    settled(piece->call->kind);
   }
+}
+
+std::optional<TierQueue::Waiting> TierQueue::next_piece() {
+  std::unique_lock lock(mutex_);
+  Queue* queue = nullptr;
+  wake_.wait(lock, [&] { return stop_ || (queue = next_queue()) != nullptr; });
+  if (stop_) return {};
+  return take_from(*queue);
+}
+
+TierQueue::Queue* TierQueue::next_queue() {
+  const bool put = put_may_go();
+  if (gets_.calls.empty()) return put ? &puts_ : nullptr;
+  return put && gets_in_a_row_ >= kGetsInARow ? &puts_ : &gets_;
+}
+
+bool TierQueue::put_may_go() const {
+  if (puts_.calls.empty() || using_) return false;
+  return puts_.calls.front().call->kind != TierCall::Kind::kUse || writing_ == 0;
+}
+
+TierQueue::Waiting TierQueue::take_from(Queue& queue) {
+  gets_in_a_row_ = &queue == &gets_ && put_may_go() ? gets_in_a_row_ + 1 : 0;
+  Waiting& front = queue.calls.front();
+  const TierCall& call = *front.call;
+  const bool use = call.kind == TierCall::Kind::kUse;
+  const size_t run = use ? front.end : options_.run;
+  Waiting piece{front.call, front.next, std::min(front.end, front.next + run)};
+  if (use) using_ = true;
+  if (call.kind == TierCall::Kind::kPut) ++writing_;
+  (use ? queue.used : queue.pages) -= piece.end - piece.next;
+  for (size_t i = piece.next; i < piece.end; ++i) queue.bytes -= page_bytes(call, i);
+  front.next = piece.end;
+  if (front.next == front.end) queue.calls.pop_front();
+  return piece;
+}
+
+// What waits for it may go now.
+void TierQueue::settled(TierCall::Kind kind) {
+  if (kind != TierCall::Kind::kPut && kind != TierCall::Kind::kUse) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kind == TierCall::Kind::kPut) --writing_;
+    if (kind == TierCall::Kind::kUse) using_ = false;
+  }
+  wake_.notify_all();
 }
 
 void TierQueue::work_on(const Waiting& piece) {

@@ -2,11 +2,15 @@
 //
 //             ┌ gets, exists:  [call: pages 3..7][call: pages 0..31]   <- first
 //   start ──> ┤                                                          ──> threads ──> work()
-//             └ puts, uses:    [call: pages 5..9]                      <- when no get waits
+//             └ puts, uses:    [call: pages 5..9]                      <- when no get waits,
+//                                                                         or in turn
 //
-// A request waits for a get, so gets go first. Both queues are bounded in pages and in bytes: what
-// does not fit is a miss at once; but a use is taken whole or not at all. A thread takes up to `run`
-// pages of the first call.
+// A thread takes a piece: up to `run` pages of the first call of a queue. A request waits for a
+// get, so gets go first. But puts hold memory, and have a turn however many gets come: after
+// kGetsInARow pieces of gets that were taken while a put or a use could have gone, that goes.
+//
+// Both queues are bounded in pages and in bytes: what does not fit is a miss at once; but a use is
+// taken whole or not at all.
 //
 // A use is a barrier between puts, or one that is made late would let go of what was used after it:
 // it waits for those before it, no other put is in work meanwhile, and one thread takes all of it.
@@ -19,6 +23,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -26,6 +31,8 @@
 #include "cache/tier.h"
 
 namespace prefix {
+
+inline constexpr int kGetsInARow = 8;
 
 struct TierQueueOptions {
   int threads = 2;
@@ -92,11 +99,16 @@ class TierQueue {
     uint64_t bytes = 0;
   };
 
+  // What a thread does: pieces, one after the other.
   void serve();
+  // Waits for a piece; none when the queue goes.
+  std::optional<Waiting> next_piece();
   void work_on(const Waiting& piece);
-  bool may_go(const Queue& queue) const;
-  // Takes a piece off the queue; false when none may go.
-  bool take(Queue& queue, Waiting* piece);
+  void settled(TierCall::Kind kind);
+  // These want the lock. Null: nothing may go.
+  Queue* next_queue();
+  bool put_may_go() const;
+  Waiting take_from(Queue& queue);
   size_t accept(Queue& queue, const std::shared_ptr<TierCall>& call);
   void abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
 
@@ -111,8 +123,9 @@ class TierQueue {
   std::condition_variable wake_;
   Queue gets_;
   Queue puts_;
-  int writing_ = 0;     // pieces of puts in work
-  bool using_ = false;  // a use is in work
+  int gets_in_a_row_ = 0;  // pieces taken while a put or a use could have gone
+  int writing_ = 0;        // pieces of puts in work
+  bool using_ = false;     // a use is in work
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

@@ -27,8 +27,6 @@ namespace {
 
 // Longest sleep while all requests wait for a tier, which may also be cancelled or overdue.
 constexpr std::chrono::milliseconds kTierPoll(10);
-// What an engine that is closed waits for pages that are still on their way to a tier.
-constexpr std::chrono::seconds kFlushTime(5);
 
 }  // namespace
 
@@ -253,12 +251,13 @@ void Engine::shutdown(int64_t timeout_ms) {
   stop_ = true;
   if (scheduler_) scheduler_->stop();
   wake_.notify_all();
+  gate_.look_again();
   idle_.notify_all();
   lock.unlock();
   std::unique_lock close(close_mutex_);
   if (thread_.joinable()) {
     thread_.join();
-    if (tiers_) tiers_->flush(kFlushTime);  // their only user has ended
+    if (tiers_) tiers_->flush();  // their only user has ended
   }
   lock.lock();
   idle_.wait(lock, [this] { return holds_ == 0; });  // they end soon: stop_ is set
@@ -304,11 +303,7 @@ void Engine::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (scheduler_->idle()) idle_.notify_all();
-    stepping_ = false;
-    if (exclusive_waiters_ > 0) {
-      step_idle_.notify_all();
-      step_idle_.wait(lock, [this] { return exclusive_waiters_ == 0; });
-    }
+    gate_.end_step(lock);
     wake_.wait(lock, [this] { return stop_ || !scheduler_->idle(); });
     if (stop_) return;
     try {
@@ -319,7 +314,7 @@ void Engine::loop() {
                        [this] { return stop_ || wake_requested_.exchange(false); });
         continue;
       }
-      stepping_ = true;
+      gate_.begin_step();
       lock.unlock();
       scheduler_->execute();
       lock.lock();
@@ -338,14 +333,7 @@ void Engine::loop() {
 
 void Engine::run_exclusive(const std::function<void()>& f) {
   std::unique_lock lock(mutex_);
-  struct Waiter {
-    Engine& engine;
-    explicit Waiter(Engine& e) : engine(e) { ++engine.exclusive_waiters_; }
-    ~Waiter() {
-      if (--engine.exclusive_waiters_ == 0) engine.step_idle_.notify_all();
-    }
-  } waiter(*this);
-  step_idle_.wait(lock, [this] { return !stepping_; });
+  const StepGate::Call call(gate_, lock, [this] { return stop_ || scheduler_->idle(); });
   require_open();
   f();
 }

@@ -34,6 +34,7 @@
 #include "engine/request.h"
 #include "engine/request_check.h"
 #include "engine/request_histograms.h"
+#include "engine/step_gate.h"
 #include "model/model.h"
 #include "tree/tree.h"
 
@@ -155,7 +156,7 @@ class Engine {
 
   void loop();
 
-  // Runs f under the lock while no step is being computed; the next one waits.
+  // Runs f under the lock while no step is being computed (step_gate.h).
   void run_exclusive(const std::function<void()>& f);
 
   Match match_of(int32_t name_space, std::span<const int32_t> tokens) const;
@@ -240,9 +241,7 @@ class Engine {
   std::condition_variable idle_;
   EngineState state_ = EngineState::kReady;
   bool stop_ = false;
-  bool stepping_ = false;                    // a step is being computed, without the lock
-  int exclusive_waiters_ = 0;                // calls of run_exclusive()
-  std::condition_variable step_idle_;        // stepping_ or exclusive_waiters_ changed
+  StepGate gate_;                            // steps are computed without the lock
   std::atomic<bool> wake_requested_{false};  // a request came, or pages from a tier
   std::thread thread_;
 };

@@ -134,7 +134,7 @@ CachePin Engine::pin_now(int32_t name_space, std::span<const int32_t> tokens, in
   const Match m = match_of(name_space, tokens);
   const int32_t stays = usable_tokens(m, tokens.size(), true);
   if (stays == 0) fail(Code::kNotFound, "nothing of these ", tokens.size(), " tokens is cached");
-  if (stepping_ && tree_->node(tree_->node_at(m.node, stays - 1)).end() != stays) return {};
+  if (gate_.stepping() && tree_->node(tree_->node_at(m.node, stays - 1)).end() != stays) return {};
   return {scheduler_->add_lease(tree_->end_at(m.node, stays), ttl_ms), stays};
 }
 

@@ -51,6 +51,38 @@ void check_output(Task task, const ModelConfig& config) {
        quote(config.missing_output), " is missing; it embeds only");
 }
 
+void check_choices(const RequestSpec& spec, const ModelConfig& config, int32_t max_positions) {
+  if (spec.choices.empty()) fail(Code::kInvalidArgument, "the request has no choices");
+  for (size_t i = 0; i < spec.choices.size(); ++i) {
+    const std::vector<int32_t>& choice = spec.choices[i];
+    const ChoiceName name{i};
+    if (choice.empty()) fail(Code::kInvalidArgument, name, " has no tokens");
+    check_length(spec.tokens.size() + choice.size(), max_positions, config, "the prompt with ",
+                 name);
+    check_ids(choice, config.vocab_size, name);
+  }
+}
+
+void check_embedding(const RequestSpec& spec, const ModelConfig& config) {
+  const size_t n = spec.tokens.size();
+  const int32_t width = vector_width(spec, config);
+  if (spec.dimensions < 0 || spec.dimensions > width)
+    fail(Code::kOutOfRange, "dimensions is ", spec.dimensions, "; the model has ", width,
+         " (0 = all)");
+  if (!spec.positions.empty() && spec.pooling != Pooling::kTokens)
+    fail(Code::kInvalidArgument, "option positions is set; it takes pooling = tokens");
+  for (size_t i = 0; i < spec.positions.size(); ++i)
+    if (spec.positions[i] <= (i == 0 ? -1 : spec.positions[i - 1]) ||
+        static_cast<size_t>(spec.positions[i]) >= n)
+      fail(Code::kOutOfRange, "positions[", i, "] is ", spec.positions[i],
+           "; they must ascend, each below the ", n, " tokens of the request");
+  if (spec.head && config.labels == 0)
+    fail(Code::kInvalidArgument, "option head is set; the model has no classification head");
+  if (spec.head && spec.dimensions > 0)
+    fail(Code::kInvalidArgument, "dimensions is ", spec.dimensions,
+         "; with option head there is a value for each label");
+}
+
 void check_sampling(const Sampling& s, int32_t vocab) {
   const auto refuse = [](const char* name, double value, const char* limit) {
     fail(Code::kOutOfRange, name, " is ", value, "; it must be ", limit);
@@ -129,31 +161,10 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
              " tokens of the request");
       break;
     case Task::kChoices:
-      if (spec.choices.empty()) fail(Code::kInvalidArgument, "the request has no choices");
-      for (size_t i = 0; i < spec.choices.size(); ++i) {
-        const std::vector<int32_t>& choice = spec.choices[i];
-        const ChoiceName name{i};
-        if (choice.empty()) fail(Code::kInvalidArgument, name, " has no tokens");
-        check_length(n + choice.size(), max_positions, config, "the prompt with ", name);
-        check_ids(choice, config.vocab_size, name);
-      }
+      check_choices(spec, config, max_positions);
       break;
     case Task::kEmbed:
-      if (spec.dimensions < 0 || spec.dimensions > vector_width(spec, config))
-        fail(Code::kOutOfRange, "dimensions is ", spec.dimensions, "; the model has ",
-             vector_width(spec, config), " (0 = all)");
-      if (!spec.positions.empty() && spec.pooling != Pooling::kTokens)
-        fail(Code::kInvalidArgument, "option positions is set; it takes pooling = tokens");
-      for (size_t i = 0; i < spec.positions.size(); ++i)
-        if (spec.positions[i] <= (i == 0 ? -1 : spec.positions[i - 1]) ||
-            static_cast<size_t>(spec.positions[i]) >= n)
-          fail(Code::kOutOfRange, "positions[", i, "] is ", spec.positions[i],
-               "; they must ascend, each below the ", n, " tokens of the request");
-      if (spec.head && config.labels == 0)
-        fail(Code::kInvalidArgument, "option head is set; the model has no classification head");
-      if (spec.head && spec.dimensions > 0)
-        fail(Code::kInvalidArgument, "dimensions is ", spec.dimensions,
-             "; with option head there is a value for each label");
+      check_embedding(spec, config);
       break;
     case Task::kGenerate:
       check_sampling(spec.sampling, config.vocab_size);

@@ -13,8 +13,8 @@
 //             [rows, experts]      f32: scores of a router, with router_ld
 //   conv      [rows, channels]     f32: of a recurrent layer, convolved
 //
-// narrow: rows in the longest step without blocks (ActivationRows). Steps with blocks have c, a and inner of
-// a block on each thread.
+// narrow: rows in the longest step without blocks (ActivationRows).
+// Steps with blocks have c, a and inner of a block on each thread.
 //
 // Of models with routed experts, a slot for each expert that a row uses (ops/experts.h):
 //   expert_in     [slots, hidden]  activations
@@ -55,7 +55,8 @@ class ActivationBuffers {
   // then no row fits any more.
   void ensure_rows(int64_t rows, const ModelConfig& config);
   int64_t rows() const { return rows_; }
-  // The same of those that pieces of layers need for a block of a step's rows (row_pieces.h): a, c, inner.
+  // The same of those that pieces of layers need for a block of a step's
+  // rows (row_pieces.h): a, c, inner.
   void ensure_block(int64_t step_rows, const ModelConfig& config);
   // x, q and mixed are those of `whole` from row `first` on.
   void begin_at(const ActivationBuffers& whole, int64_t first);

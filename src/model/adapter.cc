@@ -18,10 +18,10 @@ constexpr char kConfig[] = "adapter_config.json";
 constexpr char kTensors[] = "adapter_model.safetensors";
 
 void add_file(Sha256& hash, const InputFile& file) {
-  constexpr size_t kPiece = size_t{1} << 20;
+  constexpr size_t kPieceBytes = size_t{1} << 20;
   const uint64_t size = file.size();
   hash.update(&size, sizeof(size));
-  std::vector<std::byte> piece(static_cast<size_t>(std::min<uint64_t>(kPiece, size)));
+  std::vector<std::byte> piece(static_cast<size_t>(std::min<uint64_t>(kPieceBytes, size)));
   for (uint64_t at = 0; at < size; at += piece.size()) {
     const auto count = static_cast<size_t>(std::min<uint64_t>(piece.size(), size - at));
     file.read(at, count, piece.data());

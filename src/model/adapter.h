@@ -52,8 +52,8 @@ class Adapter {
  public:
   using Progress = std::function<bool()>;
 
-  // Packs what fits the model. Throws kFormat and kUnsupportedModel naming a tensor that has no place
-  // in it, kCancelled when progress returns false. Any thread.
+  // Packs what fits the model. Throws kFormat and kUnsupportedModel naming a tensor that has no
+  // place in it, kCancelled when progress returns false. Any thread.
   Adapter(const AdapterFiles& files, const ModelConfig& config, const Architecture& architecture,
           const std::vector<LayerSpec>& layers, ops::Device& device, const Progress& progress);
   ~Adapter() { release(); }
@@ -75,8 +75,8 @@ class Adapter {
   int64_t widest_ = 0, bytes_ = 0, matrices_ = 0;
 };
 
-// The adapters of a model, by numbers that a step plan names. Any thread; whoever found one has it
-// until he lets it go.
+// The adapters of a model, by numbers that a step plan names. Any thread; one that
+// was found stays as long as it is held.
 class Adapters {
  public:
   void put(int32_t number, std::shared_ptr<const Adapter> adapter) {

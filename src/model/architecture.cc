@@ -13,8 +13,8 @@ namespace {
 // Zero before any static object is made.
 constinit const ArchitectureEntry* first = nullptr;
 
-// What is asked for often and needs what no layer here does; docs/adding-an-architecture.md has all of
-// it. Names match to the end of a word: "gemma4" is "gemma4_text" too.
+// What is asked for often and needs what no layer here does; docs/adding-an-architecture.md has all
+// of it. Names match to the end of a word: "gemma4" is "gemma4_text" too.
 struct Lacking {
   std::string_view name, what;
 };

@@ -39,8 +39,8 @@ struct TensorNames {
   std::string_view router, expert_gate, expert_up, expert_gate_up, expert_turns, expert_down;
   // Of a gated block beside experts, where it is not called what a block alone is called.
   std::string_view shared_gate, shared_up, shared_down;
-  // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`; it
-  // and `conv` go without ".weight" / ".bias", the others are whole.
+  // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`;
+  // it and `conv` go without ".weight" / ".bias", the others are whole.
   std::string_view in, in_qkv, in_z, in_b, in_a, conv;
   std::string_view dt_bias, a, d, gated_norm, recurrent_output;
 };
@@ -78,7 +78,7 @@ enum class WindowLayers {
   kAllIfUsed,  // the same, with use_sliding_window
   kListed,     // as listed; all where there is a window and no list
   kFromLayer,  // with use_sliding_window, those from max_window_layers on
-  kPattern,    // all but each so-manieth: WindowTraits::pattern
+  kPattern,    // all but every n-th: WindowTraits::pattern
 };
 
 struct WindowTraits {
@@ -121,7 +121,7 @@ struct ConfigTraits {
   // A config.json without rope parameters means yarn by 32 from 4096 positions, between frequencies
   // that are not whole (RopeConfig::truncate). GGUF files, which have no key for that, mean it too.
   bool yarn = false;
-  // no_rope_layers: each so-manieth does not rotate where the file does not list them; 0: all do.
+  // no_rope_layers: every n-th does not rotate where the file does not list them; 0: all do.
   int32_t unrotated_interval = 0;
   bool named_positions = false;   // rotates only where position_embedding_type is "rope"
   bool multipliers = false;       // of embedding, attention, residual and logits

@@ -1,5 +1,5 @@
-// The Dense layers that an embedder has behind its pooling: y = act(W x + b) of the vector of a text,
-// one after the other, as modules.json of Sentence Transformers lists them:
+// The Dense layers that an embedder has behind its pooling: y = act(W x + b) of the vector of a
+// text, one after the other, as modules.json of Sentence Transformers lists them:
 //
 //   0 Transformer ── 1_Pooling ── 2_Dense ── 3_Dense ── 4_Normalize
 //                                 config.json, model.safetensors
@@ -10,8 +10,8 @@
 //
 //   hidden states ── projector.0 ── ReLU ── projector.2
 //
-// They are small beside the model, lie in host memory and are multiplied as they are; each number is
-// a sum in double precision in one order, so its bits depend on its text alone.
+// They are small beside the model, lie in host memory and are multiplied as they are; each number
+// is a sum in double precision in one order, so its bits depend on its text alone.
 #pragma once
 
 #include <cstdint>

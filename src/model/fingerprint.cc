@@ -1,4 +1,4 @@
-// Who computed a page: everything that decides its bits.
+// What computed a page: everything that decides its bits.
 #include <algorithm>
 #include <bit>
 #include <string>

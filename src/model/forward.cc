@@ -28,8 +28,8 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
   return list;
 }
 
-// Memory for blocks of so many rows on each thread; none where operations follow each other, because
-// the rows are few or because of the model (activation_rows()).
+// Memory for blocks of so many rows on each thread; none where operations follow each other,
+// because the rows are few or because of the model (activation_rows()).
 std::vector<Lane>& Model::lanes_of(int64_t rows) {
   const ops::DeviceSizes& sizes = device_.sizes();
   if (sizes.block_rows(rows) == 0 || activation_rows(config_, sizes, rows).block == 0)
@@ -103,6 +103,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
   }
   pieces.run();
   times_.live_state_bytes_peak = std::max(times_.live_state_bytes_peak, step->scan_bytes());
+  note_memory();
   return step;
 }
 

@@ -49,6 +49,7 @@ void Model::multiply_head(const ops::PackedWeights& w, int64_t begin, int64_t en
   const size_t row_bytes = static_cast<size_t>(head.ld) * device_.act_bytes();
   const ops::ActivationBuffer x{head.data + static_cast<size_t>(begin) * row_bytes, head.ld};
   device_.linear(w, nullptr, x, end - begin, out, ld, false);
+  note_memory();
   if (config_.logit_cap != 0)
     device_.soft_cap(out, ld, end - begin, w.n, static_cast<float>(config_.logit_cap));
 }

@@ -1,5 +1,5 @@
-// A classification head: one row of weights for each label, over what is read of a text. It is small
-// and lies in host memory.
+// A classification head: one row of weights for each label, over what is read of a text.
+// It is small and lies in host memory.
 //
 //   score.weight        safetensors, *ForSequenceClassification
 //   classifier.weight   the same of others, with a bias
@@ -32,8 +32,8 @@ struct LabelHead {
 // The number of labels that the tensors of a model have; 0: there is no head.
 int32_t label_count(const TensorSource& tensors);
 
-// Throws kFormat naming a tensor of another shape. `used` receives the names of its tensors; without
-// `read` it has no numbers.
+// Throws kFormat naming a tensor of another shape. `used` receives the names of its tensors;
+// without `read` it has no numbers.
 LabelHead load_label_head(const TensorSource& tensors, int64_t hidden, bool read,
                           const std::function<void(const std::string&)>& used);
 

@@ -16,9 +16,9 @@ namespace prefix {
 //  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
 //
 // state_bytes: what the recurrent layers know after a token, all of them together.
-// flops_per_token: two operations for each weight that takes part in a matrix product, the embedding
-// among them when it serves as the output. Attention comes on top, in proportion to the context.
-// Throws as open_model() and weight_shapes() do.
+// flops_per_token: two operations for each weight that takes part in a matrix product, the
+// embedding among them when it serves as the output. Attention comes on top, in proportion to the
+// context. Throws as open_model() and weight_shapes() do.
 std::string model_info_json(const std::string& path);
 
 }  // namespace prefix

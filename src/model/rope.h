@@ -2,8 +2,8 @@
 //
 //   frequency[i] = theta ^ (-2 i / rotary_dim), then per type
 //     linear     / factor
-//     yarn       / factor where it turns less than beta_slow times in the original length, unchanged
-//                where more than beta_fast times, blended between
+//     yarn       / factor where it turns less than beta_slow times in the original length,
+//                unchanged where more than beta_fast times, blended between
 //     llama3     / factor for long wavelengths, unchanged for short ones, blended between
 //     longrope   / short_factor[i], or / long_factor[i] in sequences longer than the original
 //   GGUF may add divisors of its own (rope_freqs.weight), which is how it stores llama3.

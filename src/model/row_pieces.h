@@ -4,10 +4,10 @@
 //   norm, q k v ┃ attention ┃ out, norm, feed forward, norm, q k v ┃ attention ┃ out, ...
 //   ─ pieces ─                ────────────── pieces ──────────────
 //
-// The pieces between two attentions go over the rows block by block (ops/op.h): a thread takes a block
-// through all of them, so what one leaves for the next is still in its fastest memory, and threads
-// wait for each other only where rows meet. What is too wide for that memory, q k v, is projected in slices
-// (blocks/attention.cc). Bits do not depend on it.
+// The pieces between two attentions go over the rows block by block (ops/op.h): a thread takes a
+// block through all of them, so what one leaves for the next is still in its fastest memory, and
+// threads wait for each other only where rows meet. What is too wide for that memory, q k v, is
+// projected in slices (blocks/attention.cc). Bits do not depend on it.
 #pragma once
 
 #include <cstddef>

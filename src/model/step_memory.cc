@@ -92,18 +92,44 @@ void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
     refuse("the gate of the feed-forward layers is clamped");
 }
 
+namespace {
+
+ops::RecurrentShape recurrent_shape(const ModelConfig& config, const ops::KvLayout& kv) {
+  const StateLayout state = state_layout_of(config);
+  ops::RecurrentShape shape;
+  if (state.layers == 0) return shape;
+  const RecurrentConfig& r = config.recurrent;
+  shape.channels = state.conv_channels;
+  shape.width = state.conv_width;
+  shape.state_pages = state.pages(kv.page_bytes());
+  if (state.scan_floats == 0) return shape;
+  const bool delta = r.mixer == Mixer::kGatedDelta;
+  shape.heads = r.heads;
+  shape.lines = r.state;
+  shape.columns = r.head_dim;
+  shape.gates = 2 * (int64_t{r.heads} + (delta ? r.groups : 0));
+  return shape;
+}
+
+}  // namespace
+
 ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,
                                 const ops::KvLayout& kv, int64_t rows, int64_t pages,
                                 int64_t positions) {
   ops::ReserveShape shape;
   shape.rows = rows;
+  shape.block = activation_rows(config, device, rows).block;
   shape.heads = config.heads;
   shape.inner = config.intermediate;
   shape.hidden = config.hidden;
-  const int64_t hidden = config.hidden, of_expert = config.experts.intermediate;
-  shape.widest =
-      std::max({hidden, int64_t{config.heads} * config.head_dim, int64_t{config.intermediate},
-                config.recurrent.inner(), config.experts.per_token * std::max(hidden, of_expert)});
+  const int64_t hidden = config.hidden;
+  shape.widest = std::max({hidden, int64_t{config.heads} * config.head_dim,
+                           int64_t{config.intermediate}, config.recurrent.inner()});
+  if (config.experts.count > 0) {
+    shape.experts = config.experts.per_token;
+    shape.expert_widest = std::max<int64_t>(hidden, config.experts.intermediate);
+  }
+  shape.recurrent = recurrent_shape(config, kv);
   shape.pages = pages;
   shape.positions = positions;
   shape.logit_rows = held_logit_rows(device.host_memory());

@@ -12,20 +12,20 @@
 //        ├ row 2  leaf b    [             ][  run b       ]
 //        └ row 3  leaf b    [             ][ rows 2-3     ]
 //
-// A key at position p is visible to a row at position q iff p <= q and, with a window, p > q - window;
-// where rows see what comes behind them too, in a text that is wholly in the step, iff p <= the end of
-// the text and, with a window, |p - q| < window. That one rule (seen_keys) is the mask, and keys behind
-// a run's last valid position are never visible. Every row sees, over all runs that contain it, each
-// position block with a visible key exactly once, in the runs' order. With a window runs begin where
-// the first of their rows does:
+// A key at position p is visible to a row at position q iff p <= q and, with a window,
+// p > q - window; where rows see what comes behind them too, in a text that is wholly in the step,
+// iff p <= the end of the text and, with a window, |p - q| < window. That one rule (seen_keys) is
+// the mask, and keys behind a run's last valid position are never visible. Every row sees, over all
+// runs that contain it, each position block with a visible key exactly once, in the runs' order.
+// With a window runs begin where the first of their rows does:
 //
 //   window 64             pages 0    1    2    3    4    5
 //   row at position 130         .    .  [ x    x    x ]       a run of both rows has pages 2..5;
 //   row at position 180         .    .    .  [ x    x    x ]  page 2 weighs nothing in the second
 //
 // Invariance: keys are summed in blocks of kKeyBlock positions aligned to absolute positions, so a
-// row's result depends on its position and the keys alone, never on tiles, runs or companions. Blocks
-// and chunks before a row's window leave its state as it is, empty, whoever reads them.
+// row's result depends on its position and the keys alone, never on tiles, runs or companions.
+// Blocks and chunks before a row's window leave its state as it is, empty, whichever item reads them.
 #pragma once
 
 #include <algorithm>
@@ -61,9 +61,9 @@ struct AttentionTile {
 };
 
 // One unit of work per kv head. chunk < 0: the whole tile. Otherwise only keys
-// [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; a tile has
-// an item for each chunk from that of first_key to that of last_position, whose slots are consecutive
-// and are merged in chunk order afterwards.
+// [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; a tile
+// has an item for each chunk from that of first_key to that of last_position, whose slots are
+// consecutive and are merged in chunk order afterwards.
 struct AttentionItem {
   int32_t tile;
   int32_t chunk;
@@ -82,10 +82,11 @@ struct AttentionPlan {
   int32_t partial_slots = 0;
 };
 
-// Items for each thread below which tiles are cut into one for each chunk, so that all threads have work.
+// Items for each thread below which tiles are cut into one for each chunk,
+// so that all threads have work.
 inline constexpr int64_t kLeastItemsPerThread = 4;
-// The most tiles of a plan that are cut so: with more of them each is one item for a kv head. The order of
-// merging is the same either way.
+// The most tiles of a plan that are cut so: with more of them each is one item for a kv head. The
+// order of merging is the same either way.
 inline int64_t most_split_tiles(int64_t kv_heads, int64_t threads) {
   return (kLeastItemsPerThread * threads - 1) / kv_heads;
 }

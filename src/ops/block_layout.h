@@ -5,13 +5,14 @@
 //   unit               low bits | high bits | scales | minima | d | m
 //
 //   low bits   of each group of 32 k. A byte is a code:  [8 quads of k][32 rows][4]
-//              a nibble is:  [4 pairs of quads][32 rows][4], the quad that comes first in the low ones
+//              a nibble is:  [4 pairs of quads][32 rows][4], the quad that comes first in the low
+//              ones
 //   high bits  of each group, one or two of a code above its nibble: [1 or 2][32 rows][4], where a
 //              byte has those of 8 or 4 quads, the first in its lowest bits
 //   scales     where d only scales them: [groups, or halves of groups][32 rows], a byte each
 //   minima     likewise: [groups][32 rows]
-//   d, m       [32 rows], f16; d of MXFP4 is a bf16, which has all powers of two of its scales. m is what
-//              is added, so that of Q4_K and Q5_K has its sign turned.
+//   d, m       [32 rows], f16; d of MXFP4 is a bf16, which has all powers of two of its scales. m is
+//              what is added, so that of Q4_K and Q5_K has its sign turned.
 //
 //   w = d [* scale] * (code - offset) [+ m [* minimum]]
 //

@@ -13,7 +13,8 @@ namespace prefix::ops {
 // None where no kernel multiplies such blocks.
 std::optional<BlockType> block_type(TensorType type);
 
-// Fills a panel, whose memory is zero, with `count` rows of k numbers each; rows are row_bytes apart.
+// Fills a panel, whose memory is zero, with `count` rows of k numbers each;
+// rows are row_bytes apart.
 void fill_block_panel(BlockType type, const std::byte* rows, size_t row_bytes, int64_t count,
                       int64_t k, std::byte* panel);
 

@@ -1,4 +1,5 @@
-// Inputs of a matrix in whole numbers, by which its own numbers are rounded (cpu/calibrated_rounding.h).
+// Inputs of a matrix in whole numbers, by which its own numbers are
+// rounded (cpu/calibrated_rounding.h).
 #pragma once
 
 #include <cstdint>

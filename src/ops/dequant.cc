@@ -65,13 +65,14 @@ void q8_0(const uint8_t* b, float* out) {
   for (int i = 0; i < 32; ++i) out[i] = static_cast<float>(static_cast<int8_t>(b[2 + i])) * d;
 }
 
-// Where the 2-bit quants of 256 values lie in 64 bytes: each half of the values takes 32 of them, and
-// every 32 values the next two bits.
+// Where the 2-bit quants of 256 values lie in 64 bytes:
+// each half of the values takes 32 of them, and every 32 values the next two bits.
 int two_bits(const uint8_t* q, int value) {
   return q[value / 128 * 32 + value % 32] >> (value / 32 % 4 * 2) & 3;
 }
 
-// Q2_K: 16 bytes of scales (low) and minima (high nibble), one for 16 values, 64 bytes, d, dmin f16.
+// Q2_K: 16 bytes of scales (low) and minima (high nibble), one for 16 values,
+// 64 bytes, d, dmin f16.
 void q2_k(const uint8_t* b, float* out) {
   const float d = half_at(b + 80);
   const float dmin = half_at(b + 82);

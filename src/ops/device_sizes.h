@@ -46,16 +46,35 @@ inline constexpr NumericTypes kF32Types = {WeightFormat::kF32, KvType::kF32};
 // Single logits that heads read at once of the rows of a step, for each row that it may have.
 inline constexpr int64_t kTargetsOfARow = 8;
 
+// States of recurrent layers that a step is taken to have at a time for segments still to come
+// (scan_plan.h): one for each of so many prefixes that continue one another. Requests that nest
+// deeper make it have more.
+inline constexpr int64_t kNestedStates = 8;
+
 // Device::tile_rows() of devices that have no number of their own.
 inline constexpr int32_t kAttentionTileRows = 96;
+
+// The recurrent layers of a model, as steps compute them (step.h).
+struct RecurrentShape {
+  int64_t channels = 0;            // of the convolution; 0: there are no such layers
+  int64_t width = 0;               // its taps
+  int64_t heads = 0;               // that have a state; 0: there is the convolution alone
+  int64_t lines = 0, columns = 0;  // of the state of one
+  int64_t gates = 0;               // numbers of a row besides
+  int64_t state_pages = 0;         // of a stored state
+};
 
 // The largest step that a model on a device will run.
 struct ReserveShape {
   int64_t rows = 0;
+  int64_t block = 0;  // of them in the longest block (RowBlock); 0: no step has blocks
   int32_t heads = 0;
-  int64_t inner = 0;       // columns of linear_gated
-  int64_t widest = 0;      // numbers of a row that one product reads, or the experts of a row
-  int64_t hidden = 0;      // numbers of a row that a head reads
+  int64_t inner = 0;          // columns of linear_gated
+  int64_t widest = 0;         // numbers of a row that one product reads
+  int64_t hidden = 0;         // numbers of a row that a head reads
+  int64_t experts = 0;        // of a row; 0: there are none
+  int64_t expert_widest = 0;  // numbers that a product of one of them reads
+  RecurrentShape recurrent;
   int64_t pages = 0;       // of the pool, at most
   int64_t positions = 0;   // of the longest sequence
   int64_t logit_rows = 0;  // rows of logits that are held at a time
@@ -77,9 +96,9 @@ class DeviceSizes {
   virtual bool host_memory() const = 0;
   // Bytes for engines: what is available of the host's, all of a GPU's.
   virtual int64_t usable_bytes() const = 0;
-  // Rows of a step in blocks: what an operation leaves of a block is still in the fastest memory of its
-  // thread when the next one reads it (Device::over_blocks). How many rows a block of so many has at
-  // most; 0: so few that they are computed operation by operation.
+  // Rows of a step in blocks: what an operation leaves of a block is still in the fastest memory of
+  // its thread when the next one reads it (Device::over_blocks). How many rows a block of so many
+  // has at most; 0: so few that they are computed operation by operation.
   virtual int64_t block_rows(int64_t /*rows*/) const { return 0; }
   // Of steps of up to so many rows: the longest without blocks, and the longest block.
   virtual int64_t most_without_blocks(int64_t rows) const { return rows; }

@@ -90,7 +90,8 @@ void top_candidates(std::span<const float> x, std::span<Candidate> out) {
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = {static_cast<int32_t>(i), std::isnan(x[i]) ? kLast : x[i]};
   if (out.size() < x.size()) {
-    // A heap with the least likely of those so far at its top; most of the row is less likely still.
+    // A heap with the least likely of those so far at its top;
+    // most of the row is less likely still.
     std::make_heap(out.begin(), out.end(), more_likely);
     for (size_t i = out.size(); i < x.size(); ++i) {
       if (!(x[i] > out.front().logit)) continue;  // nor do equals and NaN come before it

@@ -34,8 +34,8 @@ constexpr size_t kv_bytes(KvType type) {
 //         and behind each of them [32 keys] f32, what a unit of that key or value is worth: a
 //         token has scales of its own, so tokens are written, copied and read without one another.
 //         K is rotated (rotation.h, without signs), and unsigned: + 128. V is signed.
-// d_padded = head_dim rounded up to a multiple of 32, for int8 of 64; what is behind head_dim counts
-// nothing. A fresh page is all zero.
+// d_padded = head_dim rounded up to a multiple of 32, for int8 of 64; what is behind head_dim
+// counts nothing. A fresh page is all zero.
 struct KvLayout {
   KvType type = KvType::kBf16;
   int32_t layers = 0;

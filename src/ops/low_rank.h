@@ -7,7 +7,7 @@
 //                    [97 .. 99 )  W, then those of another
 //
 // A result is one sum: over k of W as without an adapter, and then over the rank. So W is read once
-// for all rows, whoever they belong to, and what a row gets depends on no other row.
+// for all rows, whichever request they belong to, and what a row gets depends on no other row.
 #pragma once
 
 #include <cstdint>

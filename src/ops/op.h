@@ -9,9 +9,9 @@
 //   - every operation computes a row from that row alone (and the keys it may see), with sums in an
 //     order fixed by shapes and positions: results do not depend on the other rows, on the number
 //     of threads or on how work is tiled.
-//   - what a call needs besides its arguments is kept for the next one, but short lists of what to do;
-//     all calls come from one thread, but those of a RowBlock, which go to a device that computes on
-//     the thread of the block alone.
+//   - what a call needs besides its arguments is kept for the next one, but short lists of what to
+//     do; all calls come from one thread, but those of a RowBlock, which go to a device that computes
+//     on the thread of the block alone.
 #pragma once
 
 #include <cstddef>
@@ -103,9 +103,11 @@ class Device {
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
   // has to: sizes().workspace_bytes(). Throws kOutOfDeviceMemory.
   virtual void reserve(const ReserveShape&) {}
+  // Bytes that the device has for itself by now, where steps take them when they come.
+  virtual size_t workspace_now() const { return 0; }
   // Calls step(rows) for row counts that steps will have, `max_rows` at most. Meanwhile linear()
-  // and linear_gated() compute nothing, but do what would cost the first products of their shapes time:
-  // choose algorithms, load kernels. Their results are undefined.
+  // and linear_gated() compute nothing, but do what would cost the first products of their shapes
+  // time: choose algorithms, load kernels. Their results are undefined.
   virtual void warm_up(int64_t /*max_rows*/, const std::function<void(int64_t rows)>& /*step*/) {}
   // At least so many rows: of the few numbers for which products are prepared.
   virtual int64_t padded_rows(int64_t rows) const { return rows; }
@@ -113,9 +115,10 @@ class Device {
   virtual std::unique_ptr<Step> begin_step(const StepArrays& arrays) = 0;
 
   // Packs W[n, k] row by row, on all threads: types().weights, or int8 or blocks on the CPU (blocks
-  // where PackedWeights::of_blocks() can). Of two sources, gate and up, for linear_gated(): panel 2j = gate
-  // columns 32j.., 2j+1 = up. Int8 loses least in products with inputs like those of `calibration`; null:
-  // numbers are rounded to the nearest. The matrix lives until release(data, bytes()).
+  // where PackedWeights::of_blocks() can). Of two sources, gate and up, for linear_gated():
+  // panel 2j = gate columns 32j.., 2j+1 = up. Int8 loses least in products with inputs like
+  // those of `calibration`; null: numbers are rounded to the nearest. The matrix lives until
+  // release(data, bytes()).
   virtual PackedWeights pack_sources(WeightFormat format, int64_t n, int64_t k,
                                      std::span<const WeightSource* const> sources,
                                      const CalibrationRows* calibration = nullptr) = 0;
@@ -149,8 +152,8 @@ class Device {
   virtual void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, ActivationFn fn, ActivationBuffer x, int64_t rows,
                             ActivationBuffer out) = 0;
-  // The same two of W + B A for some of the rows; b as w was packed. On the CPU only: others have no
-  // adapters.
+  // The same two of W + B A for some of the rows; b as w was packed. On the CPU only:
+  // others have no adapters.
   struct LowRankArgs {
     std::span<const LowRankRows> rows;  // ascending, apart from each other
     float* sums = nullptr;              // [rows, widest rank], written
@@ -159,9 +162,10 @@ class Device {
   };
   virtual void linear_adapted(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
                               ActivationBuffer x, int64_t rows, float* y, int64_t ld, bool add);
-  // linear_adapted() on the device of a RowBlock, a slice of the columns after the other: each(first, count)
-  // finds columns [first, first + count) at the beginning of the rows of y, where the next slice takes their
-  // place. `slice`: columns of each, a multiple of 64; the last has what is left.
+  // linear_adapted() on the device of a RowBlock, a slice of the columns after the other:
+  // each(first, count) finds columns [first, first + count) at the beginning of the rows of y,
+  // where the next slice takes their place. `slice`: columns of each, a multiple of 64; the last
+  // has what is left.
   virtual void linear_in_slices(const PackedWeights& w, const float* bias,
                                 const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
                                 float* y, int64_t ld, int64_t slice,
@@ -170,9 +174,9 @@ class Device {
                                     const float* bias_up, ActivationFn fn,
                                     const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
                                     ActivationBuffer out);
-  // Rows of `heads` groups of n numbers: out = x / sqrt(mean(x^2) + eps) * weight of each group, with
-  // x = y silu(z) where the gate goes first (Mamba-2), else times silu(z) in the end (gated delta
-  // rule). weight: [heads * n], or [n] with shared_weight.
+  // Rows of `heads` groups of n numbers: out = x / sqrt(mean(x^2) + eps) * weight of each group,
+  // with x = y silu(z) where the gate goes first (Mamba-2), else times silu(z) in the end (gated
+  // delta rule). weight: [heads * n], or [n] with shared_weight.
   struct GatedNormArgs {
     const float* y = nullptr;
     int64_t ld_y = 0;
@@ -228,8 +232,8 @@ class Device {
   // Calls task(block) for all blocks of sizes().block_rows() of so many rows, on all threads.
   virtual void over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task);
 
-  // Runs task(i) for i in [0, n) on the host's worker threads of this device. Any thread; outside of
-  // a step it waits for a turn of theirs.
+  // Runs task(i) for i in [0, n) on the host's worker threads of this device. Any thread; outside
+  // of a step it waits for a turn of theirs.
   virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
 };
 

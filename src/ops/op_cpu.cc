@@ -8,20 +8,18 @@
 
 #include "base/resources.h"
 #include "base/status.h"
-#include "ops/cpu/attention_states.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
-#include "ops/cpu/quantise.h"
 #include "ops/cpu/step.h"
 #include "ops/round_up.h"
 
 namespace prefix::ops {
 namespace {
 
-// Of each thread, so that a slow one can leave some to the others; and the rows of one, or operations follow each
-// other. Where longer ones are better (GemmKernels::layer_rows) these still do for few rows: what such steps need
-// besides stays small.
+// Of each thread, so that a slow one can leave some to the others; and the rows of one, or
+// operations follow each other. Where longer ones are better (GemmKernels::layer_rows) these still
+// do for few rows: what such steps need besides stays small.
 constexpr int64_t kLeastBlocks = 2, kLeastBlockRows = 48;
 
 const KernelTable& table_of(Isa isa, const NumericTypes& types) {
@@ -33,9 +31,9 @@ const KernelTable& table_of(Isa isa, const NumericTypes& types) {
 CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes)
     : compute_type_(compute_type_of(types, kernels)),
       types_(types),
+      kernels_(kernels),
       layer_rows_(kernels.gemm.layer_rows),
       block_step_(std::max(kernels.gemm.row_step, kPrefetchRows)),
-      int8_operand_bytes_(kernels.gemm.int8_operand_bytes()),
       lanes_(lanes) {}
 
 CpuDevice::CpuDevice(const CpuOptions& options)
@@ -86,23 +84,17 @@ int64_t CpuSizes::longest_block(int64_t rows) const {
 
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
-size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
-  const auto rows = static_cast<size_t>(shape.rows);
-  const auto most = [&](const auto& row_bytes) {
-    return rows *
-           std::max(row_bytes(shape.widest), 2 * row_bytes(shape.hidden));  // terms of a head
-  };
-  // Where rows go in blocks their lanes keep what they had while all threads attend.
-  const size_t partials = most_partial_bytes(shape, lanes_);
-  if (types_.blocks) return partials + most(block_row_bytes);
-  if (types_.int8 == 0) return partials;
-  return partials +
-         most([&](int64_t k) { return QuantisedRows::row_bytes(k, int8_operand_bytes_); });
-}
-
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
 
 int64_t CpuDevice::free_bytes() const { return resources().available_bytes; }
+
+size_t CpuDevice::workspace_now() const {
+  size_t bytes = partials_.bytes();
+  for (int i = 0; i < threads_->count(); ++i)
+    bytes += context_.scratch[i].bytes() + context_.wide[i].bytes();
+  for (const std::unique_ptr<CpuDevice>& lane : lanes_) bytes += lane->workspace_now();
+  return bytes;
+}
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 

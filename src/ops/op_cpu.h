@@ -7,6 +7,7 @@
 #include "base/threads.h"
 #include "ops/cpu/context.h"
 #include "ops/cpu/isa.h"
+#include "ops/cpu/workspace.h"
 #include "ops/op.h"
 #include "ops/same_bits.h"
 
@@ -14,6 +15,7 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
+  // The kernels stay as long as these.
   CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes);
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
@@ -26,14 +28,18 @@ class CpuSizes final : public DeviceSizes {
   int64_t longest_block(int64_t rows) const override;
   int32_t lanes() const override { return lanes_; }
   size_t own_bytes() const override { return 0; }
-  // Activations in whole numbers, of one product at a time, and states that tasks of attention leave for
-  // each other.
-  size_t workspace_bytes(const ReserveShape& shape) const override;
+  CpuWorkspace workspace(const ReserveShape& shape) const {
+    return cpu_workspace(shape, types_, kernels_, lanes_);
+  }
+  size_t workspace_bytes(const ReserveShape& shape) const override {
+    return workspace(shape).bytes(lanes_);
+  }
 
  private:
   ComputeType compute_type_;
   NumericTypes types_;
-  int64_t layer_rows_, block_step_, int8_operand_bytes_;
+  const KernelTable& kernels_;
+  int64_t layer_rows_, block_step_;
   int32_t lanes_;
 };
 
@@ -56,11 +62,12 @@ class CpuDevice final : public Device {
     return text;
   }
   NumericTypes types() const override { return context_.types; }
-  const DeviceSizes& sizes() const override { return sizes_; }
+  const CpuSizes& sizes() const override { return sizes_; }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
   int64_t free_bytes() const override;
+  size_t workspace_now() const override;
   std::unique_ptr<Step> begin_step(const StepArrays& arrays) override;
 
   PackedWeights pack_sources(WeightFormat format, int64_t n, int64_t k,

@@ -8,7 +8,7 @@
 namespace prefix::ops {
 
 PackedWeights load_packed(Device& device, const PackedWeights& shape, const PackedSource& from) {
-  constexpr size_t kPiece = size_t{1} << 20;
+  constexpr size_t kPieceBytes = size_t{1} << 20;
   PREFIX_CHECK(shape.format == WeightFormat::kInt8 && device.host_memory());
   std::byte* const data = device.allocate(shape.bytes());
   try {
@@ -17,9 +17,10 @@ PackedWeights load_packed(Device& device, const PackedWeights& shape, const Pack
     float* const signs = scales + shape.scale_count();
     from.read_scales(scales);
     fill_rotation_signs(shape.k, signs);
-    device.parallel(static_cast<int64_t>((bytes + kPiece - 1) / kPiece), [&](int64_t piece) {
-      const size_t at = static_cast<size_t>(piece) * kPiece;
-      from.read_panels(at, std::min(kPiece, bytes - at), data + at);
+    const size_t pieces = (bytes + kPieceBytes - 1) / kPieceBytes;
+    device.parallel(static_cast<int64_t>(pieces), [&](int64_t piece) {
+      const size_t at = static_cast<size_t>(piece) * kPieceBytes;
+      from.read_panels(at, std::min(kPieceBytes, bytes - at), data + at);
     });
     PackedWeights loaded = shape;
     loaded.data = data;

@@ -3,11 +3,11 @@
 //   x  [ ......... k ......... ]    x D: each number times a sign that k alone decides
 //      [ H ][ H ][ H ] ... [ H ]    then a Hadamard matrix on every block
 //
-// One large number of a row becomes many of middle size, so that one scale fits the whole row. The rows
-// of W are rotated alike, and (x D H) (w D H)^T = block * x w^T: nothing else of a model knows of it.
-// Blocks of the largest power of two that divides k, 128 at most, as QuaRot (Ashkboos et al. 2024)
-// and others use. A block goes through strides block / 2, ..., 2, 1 of (a, b) -> (a + b, a - b), in
-// this order at every level of the CPU, so that all have the same bits.
+// One large number of a row becomes many of middle size, so that one scale fits the whole row. The
+// rows of W are rotated alike, and (x D H) (w D H)^T = block * x w^T: nothing else of a model knows
+// of it. Blocks of the largest power of two that divides k, 128 at most, as QuaRot (Ashkboos et al.
+// 2024) and others use. A block goes through strides block / 2, ..., 2, 1 of
+// (a, b) -> (a + b, a - b), in this order at every level of the CPU, so that all have the same bits.
 #pragma once
 
 #include <cstdint>

@@ -57,8 +57,8 @@ struct QkvArgs {
   const float* cos = nullptr;
   const float* sin = nullptr;
   ActivationBuffer q;  // [rows, heads * head_dim], written
-  // qkv_rows() only: qkv has vectors [first_head, end_head) of the heads + 2 * kv_heads of a row. end_head 0: all,
-  // which norm_whole_width needs.
+  // qkv_rows() only: qkv has vectors [first_head, end_head) of the heads + 2 * kv_heads of a row.
+  // end_head 0: all, which norm_whole_width needs.
   int64_t first_head = 0, end_head = 0;
 };
 
@@ -74,8 +74,8 @@ struct AttentionArgs {
   const float* sinks = nullptr;
 };
 
-// The causal convolution of a recurrent layer, over the last tokens of each row's path: one filter a
-// channel. Channels may come from several ranges of columns of a projection (x, B, C in a row).
+// The causal convolution of a recurrent layer, over the last tokens of each row's path: one filter
+// a channel. Channels may come from several ranges of columns of a projection (x, B, C in a row).
 struct ConvArgs {
   int32_t layer = 0;         // of the state
   const float* x = nullptr;  // [rows, conv_channels], raw
@@ -172,13 +172,14 @@ class Step {
   // or an infinity, once it is rounded to the type of the pages) is appended as 0: a masked key's
   // value is still multiplied by 0, which must give 0.
   virtual void qkv(const QkvArgs& args) = 0;
-  // The same of a block of rows (op.h) on the calling thread; args.qkv and args.q begin with the first.
+  // The same of a block of rows (op.h) on the calling thread;
+  // args.qkv and args.q begin with the first.
   virtual void qkv_rows(const QkvArgs& args, int64_t first, int64_t rows);
   // In order (a copy may read what an earlier one wrote), for one layer.
   virtual void copy_pages(int32_t layer) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
-  // Recurrent layers, over the paths of the rows (scan_plan.h). They read and write stored states of
-  // their layer: a layer is convolved once and scanned once in a step.
+  // Recurrent layers, over the paths of the rows (scan_plan.h). They read and write stored states
+  // of their layer: a layer is convolved once and scanned once in a step.
   virtual void conv(const ConvArgs& args) = 0;
   virtual void scan(const Mamba2Args& args) = 0;
   virtual void scan(const GatedDeltaArgs& args) = 0;
@@ -186,8 +187,8 @@ class Step {
   // still to come.
   virtual int64_t scan_bytes() const { return 0; }
   // Of each row: not 0 when qkv() had a key or value for it, or scan() a result, or conv() one in a
-  // layer without a scan, in any layer so far, that is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
-  // begins.
+  // layer without a scan, in any layer so far, that is not finite. What depends on that row's slots
+  // is wrong. Waits for a GPU; good until the next step begins.
   virtual std::span<const int32_t> not_finite() = 0;
 
   // The layers are done: what follows works on selected rows and on these arrays, until the next

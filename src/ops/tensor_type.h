@@ -1,6 +1,6 @@
 // How files store the values of a tensor: plain numbers, or blocks of quantised ones with their
-// scales. The types are those of safetensors and GGUF that the library reads; whole numbers and 8-bit
-// floats are parts of quantised weights.
+// scales. The types are those of safetensors and GGUF that the library reads; whole numbers and
+// 8-bit floats are parts of quantised weights.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,8 @@ enum class TensorType : int32_t {
   kUnread,  // any other, which the file has a word for (model/files/tensor_file.h)
 };
 
-// Whole numbers and 8-bit floats, which are weights together with scales only; and what is not read.
+// Whole numbers and 8-bit floats, which are weights together with scales only;
+// and what is not read.
 bool needs_scales(TensorType type);
 
 std::string_view tensor_type_name(TensorType type);

@@ -4,8 +4,8 @@
 //   rows of W, in blocks           each row read once, on all       panels of 32 rows of W, in
 //   of a TensorType                threads, in a WeightFormat       memory of the device
 //
-// Matrices whose rows lie in blocks of types that kernels know can stay so (kBlocks): of each panel a
-// layout of block_layout.h.
+// Matrices whose rows lie in blocks of types that kernels know can stay so (kBlocks):
+// of each panel a layout of block_layout.h.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +44,8 @@ constexpr size_t weight_bytes(WeightFormat format) {
   return 4;
 }
 
-// The longest sums of int8 products that stay below 2^31, and of int8 numbers that f32 holds exactly.
+// The longest sums of int8 products that stay below 2^31,
+// and of int8 numbers that f32 holds exactly.
 inline constexpr int64_t kMaxInt8K = 131072;
 
 constexpr int64_t panels_of(int64_t columns) {
@@ -65,8 +66,9 @@ struct BlockPanel {
 //   f32:  [panels][k_padded][32]
 //   int8: [panels][k_padded/4][32][4]      k padded to a multiple of 64; each number + 128, unsigned
 //   blocks: [panels], each of its own size: block_layout.h
-// Columns n.. of the last panel are zero. A GPU has rows of k_padded there, 32 to a panel. Behind the
-// panels of int8 are the scales of all columns (of pairs of panels) and the signs of the rotation.
+// Columns n.. of the last panel are zero. A GPU has rows of k_padded there, 32 to a panel.
+// Behind the panels of int8 are the scales of all columns (of pairs of panels) and the signs
+// of the rotation.
 struct PackedWeights {
   WeightFormat format = WeightFormat::kBf16;
   int64_t n = 0;
@@ -77,8 +79,8 @@ struct PackedWeights {
   const float* signs = nullptr;     // of int8: [k_padded], of each k +1 or -1
   // Of blocks: [panels() + 1], the last one begins where the matrix ends.
   std::shared_ptr<const BlockPanel> blocks;
-  // Of int8 and blocks: whole numbers that stand for one activation. With 2 the second is what the first
-  // has rounded away, 1/254 of its size: for a head, whose results nothing averages out.
+  // Of int8 and blocks: whole numbers that stand for one activation. With 2 the second is what the
+  // first has rounded away, 1/254 of its size: for a head, whose results nothing averages out.
   int terms = 1;
 
   // Without memory yet.

@@ -269,8 +269,8 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
     }
     attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
   };
-  // A row that is computed once more may lie far before the next one, and pages that neither of them
-  // sees may be hollow: no run goes over them.
+  // A row that is computed once more may lie far before the next one, and pages that neither of
+  // them sees may be hollow: no run goes over them.
   const int32_t extras_end = m.row_begin + m.extra_end - m.extra_begin;
   for (int32_t row = own_begin; tree_.window() > 0 && row < std::min(extras_end, own_end - 1);
        ++row) {

@@ -9,8 +9,8 @@
 //                         └─ c: 2 pending     4 5          c
 //                               └─ d: 1       6            d (below c)
 //
-// so the rows below any node are consecutive, and a page is read once for all of them. Roots come in
-// the order of their adapters, so that the rows of an adapter are consecutive, too.
+// so the rows below any node are consecutive, and a page is read once for all of them. Roots come
+// in the order of their adapters, so that the rows of an adapter are consecutive, too.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct StepPlan {
   ScanPlan scan;                         // of models with recurrent layers
   std::vector<int32_t> reads;            // rows that heads will read, ascending
 
-  // Rows [begin, end) are computed with this adapter. One entry an adapter, ascending; rows that are
-  // in none are the model's alone.
+  // Rows [begin, end) are computed with this adapter. One entry an adapter, ascending;
+  // rows that are in none are the model's alone.
   struct AdapterRows {
     int32_t adapter;
     int32_t begin, end;
@@ -65,8 +65,8 @@ struct StepShape {
   int32_t tile_rows = 96;              // packed query rows of an attention tile (Device::tile_rows)
   int32_t state_pages = 0;             // of a state; 0: the model has no recurrent layers
   std::vector<int32_t> windows = {0};  // that its layers have, each once (AttentionPlan::window)
-  // A row sees the tokens behind it too. Then a text is one node below its root, and all of it is in
-  // the step or nothing.
+  // A row sees the tokens behind it too. Then a text is one node below its root,
+  // and all of it is in the step or nothing.
   bool bidirectional = false;
 };
 
@@ -84,8 +84,8 @@ class StepBuilder {
   int32_t recompute(NodeId node, int32_t position);
 
   // For models with recurrent layers, instead of take(): adds rows for positions [from, length) of
-  // the path to `node`, in order and at most `limit`; those that are computed already get a row that
-  // writes no keys. Returns the number added; what is in the step already counts as done.
+  // the path to `node`, in order and at most `limit`; those that are computed already get a row
+  // that writes no keys. Returns the number added; what is in the step already counts as done.
   struct Scanned {
     int32_t pending = 0;     // rows added for tokens that are computed the first time,
     int32_t recomputed = 0;  // and the others

@@ -1,13 +1,13 @@
-// The alpha of Marconi's score that would have saved most: the requests that came so far are replayed
-// on 21 caches that begin empty, one for each alpha, and the last of them are counted.
+// The alpha of Marconi's score that would have saved most: the requests that came so far are
+// replayed on 21 caches that begin empty, one for each alpha, and the last of them are counted.
 //
 //   recorded   [ 0 | 1 | 2 | ... ]  ──> alpha 0:   HybridReplay ── FLOPs saved ─┐
 //                next_ ^                alpha 0.1: HybridReplay ── FLOPs saved ─┼─> the most;
 //                                       ...                                     │   of equals the
 //                                       alpha 2:   HybridReplay ── FLOPs saved ─┘   smallest alpha
 //
-// All go over the same request before the next one, so the work can be spread: an engine replays a few
-// with each request that ends.
+// All go over the same request before the next one, so the work can be spread:
+// an engine replays a few with each request that ends.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class AlphaTuner {
 
   // tokens: those of the prompt, then those of the answer. False: there is no room for more.
   bool record(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
-  // Replays the next `requests` of what was recorded, 0: all. The alpha when it is through; record()
-  // nothing after the first call.
+  // Replays the next `requests` of what was recorded, 0: all. The alpha when it is through;
+  // record() nothing after the first call.
   std::optional<double> replay(int64_t requests);
 
  private:

@@ -56,8 +56,8 @@ class EvictionQueue {
   void prepare(size_t leaves) {
     if (late_.capacity() < leaves) late_.reserve(std::max(leaves, 2 * late_.capacity()));
   }
-  // A queued leaf must leave before anything its class is made of changes. False: there is no memory to
-  // queue it.
+  // A queued leaf must leave before anything its class is made of changes. False:
+  // there is no memory to queue it.
   bool insert(NodeId id) noexcept;
   void erase(NodeId id);
   // The next to go; the queue is not empty.

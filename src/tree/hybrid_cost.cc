@@ -18,17 +18,17 @@ int64_t HybridCost::flops_between(int64_t begin, int64_t end) const {
 
 int64_t HybridCost::max_tokens() const {
   // A quarter of the range: differences and bytes are summed as well.
-  constexpr double kMost = static_cast<double>(std::numeric_limits<int64_t>::max() / 4);
+  constexpr double kLimit = static_cast<double>(std::numeric_limits<int64_t>::max() / 4);
   const auto fits = [&](int64_t tokens) {
     const auto n = static_cast<double>(tokens);
     const auto layers = [&](int64_t count, const LayerFlops& f) {
       const auto linear = static_cast<double>(f.linear);
       return static_cast<double>(count) * (linear + static_cast<double>(f.quadratic) * n) * n;
     };
-    const double most_mlp = layers(mlp_layers, mlp_minus_attention ? attention : mlp);
-    return layers(recurrent_layers, recurrent) + layers(attention_layers, attention) + most_mlp +
+    const double subtracted = layers(mlp_layers, mlp_minus_attention ? attention : mlp);
+    return layers(recurrent_layers, recurrent) + layers(attention_layers, attention) + subtracted +
                layers(mlp_layers, mlp) <=
-           kMost;
+           kLimit;
   };
   int64_t low = 0;
   for (int64_t step = int64_t{1} << 40; step > 0; step /= 2)

@@ -1,6 +1,6 @@
-// What the cache of a hybrid model costs and saves: bytes of a state and of keys and values, and the
-// FLOPs of computing tokens. A hybrid model has recurrent layers, whose state has one size at every
-// length, attention layers, whose keys and values grow with it, and multilayer perceptrons.
+// What the cache of a hybrid model costs and saves: bytes of a state and of keys and values, and
+// the FLOPs of computing tokens. A hybrid model has recurrent layers, whose state has one size at
+// every length, attention layers, whose keys and values grow with it, and multilayer perceptrons.
 //
 // Counts are integers, so that two replays of a trace agree to the last bit.
 #pragma once

@@ -21,20 +21,20 @@ inline constexpr int64_t kHybridBlock = 32;
 
 // Where a request leaves states behind.
 struct HybridAdmission {
-  bool branch = true;      // where its tokens part from what is there
+  bool branch = true;      // where its tokens diverge from what is there
   bool end = true;         // after its last token
   bool prompt = false;     // at the end of its prompt
-  int64_t placed = 0;      // so many more, where later requests are likely to part from it
+  int64_t placed = 0;      // so many more, where later requests are likely to diverge from it
   int64_t max_states = 0;  // on a path; those closest to the root go first; 0 = no limit
 };
 
-// What the published artifact does otherwise than its paper says; for comparison, and with the rules
-// of Marconi only. The artifact has all four; the first three change what is reused.
+// What the published artifact does otherwise than its paper says; for comparison, and with the
+// rules of Marconi only. The artifact has all four; the first three change what is reused.
 struct MarconiPitfalls {
   bool mlp_minus_attention = false;  // 3: the FLOPs of an MLP less those of the parent's attention
   bool wrong_leaf_bytes = false;     // 4: a leaf frees the bytes of the last candidate
-  bool false_hits = false;           // 5: a look-up goes on below a child that agrees in part
-  bool insert_refreshes = true;      // 9: so does the look-up of an insertion; recency is scaled
+  bool false_hits = false;           // 5: a lookup goes on below a child that agrees in part
+  bool insert_refreshes = true;      // 9: so does the lookup of an insertion; recency is scaled
                                      //    over the candidates, not over all nodes
 };
 

@@ -10,9 +10,9 @@
 // The base of a node is the age of the cache when it was made or used last. The age is the highest
 // priority (base + ...) that went so far: what is not used is overtaken by it and goes.
 //
-// A heap gives the next to go for all but marconi, whose scale moves with every step: it is found by
-// going through all candidates. Candidates with the same value go in the order that the caller gives
-// them.
+// A heap gives the next to go for all but marconi, whose scale moves with every step: it is
+// found by going through all candidates. Candidates with the same value go in the order that the
+// caller gives them.
 //
 //   marks_      by node: base, hits, place in queue_ ----+
 //   queue_      [ H 3 | H 5 | H 9 | ... ]  a heap  <-----+     marconi: in no order

@@ -28,7 +28,7 @@ HybridTree::Options tree_options(const HybridOptions& options) {
   return tree;
 }
 
-// What a look-up of the artifact finds: below a child of which the tokens agree in part it goes on
+// What a lookup of the artifact finds: below a child of which the tokens agree in part it goes on
 // with the rest of the tokens, and takes what agrees there for a prefix.
 HybridMatch false_match(const HybridTree& tree, int32_t root, std::span<const int32_t> tokens) {
   HybridMatch m{.node = root};
@@ -57,7 +57,7 @@ void HybridReplay::set_method(HybridMethod method, double alpha) {
   tree_.set_policy(policy_of(method), alpha, method == HybridMethod::kLeafLru);
 }
 
-// --- look-ups ---
+// --- lookups ---
 
 HybridMatch HybridReplay::find(int32_t root, std::span<const int32_t> tokens, int64_t limit) const {
   HybridMatch found = tree_.match(root, tokens, limit);
@@ -69,7 +69,8 @@ HybridMatch HybridReplay::find(int32_t root, std::span<const int32_t> tokens, in
   return found;
 }
 
-// What a look-up touches: the state that is used, and with leaf_lru all that the tokens lead through.
+// What a lookup touches: the state that is used,
+// and with leaf_lru all that the tokens lead through.
 void HybridReplay::refresh(const HybridMatch& found) {
   if (leaf_lru()) {
     if (found.partial >= 0) tree_.set_last_use(found.partial, clock_);
@@ -92,7 +93,7 @@ int64_t HybridReplay::look_up(std::string_view name, std::span<const int32_t> pr
   return found.reused;
 }
 
-// Where the request parts from what another one brought.
+// Where the request diverges from what another one brought.
 void HybridReplay::learn(const HybridMatch& found) {
   if (found.length == 0) return;
   const HybridNode& node = tree_.node(found.node);
@@ -152,7 +153,7 @@ int32_t HybridReplay::add(const HybridMatch& found, std::span<const int32_t> tok
 }
 
 void HybridReplay::insert_marconi(int32_t root, std::span<const int32_t> tokens) {
-  clock_ += 2;  // for the insertion and for its look-up
+  clock_ += 2;  // for the insertion and for its lookup
   const auto length = static_cast<int64_t>(tokens.size());
   HybridMatch found = find(root, tokens, length);
   if (options_.pitfalls.insert_refreshes) refresh(found);

@@ -1,8 +1,8 @@
-// Requests against the cache of a hybrid model under one policy: a look-up of the prompt, then an
+// Requests against the cache of a hybrid model under one policy: a lookup of the prompt, then an
 // insertion of what was computed.
 //
 //                        our rules                          Marconi's (marconi_rules)
-//   look-up              at most all tokens but the last    all tokens
+//   lookup               at most all tokens but the last    all tokens
 //   insertion            all tokens but the last: it is     all tokens
 //                        sampled and never computed
 //   path of a request    stays until it is inserted         may go for its own tokens

@@ -6,7 +6,7 @@
 namespace prefix {
 namespace {
 
-// Marconi: alpha is tuned after five times the look-ups that came before the first eviction.
+// Marconi: alpha is tuned after five times the lookups that came before the first eviction.
 constexpr int64_t kWindowFactor = 5;
 
 // auto: how often it chooses, and how fast it forgets.
@@ -42,7 +42,7 @@ HybridSimulator::HybridSimulator(const HybridOptions& options)
 
 int64_t HybridSimulator::request(std::string_view name, std::span<const int32_t> tokens,
                                  int64_t prompt) {
-  ++look_ups_;
+  ++lookups_;
   const int64_t reused = serve(name, tokens, prompt);
   flops_saved_ += static_cast<double>(options_.cost.flops(reused));
   return reused;
@@ -59,8 +59,7 @@ int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> t
   const int64_t reused = replay_->look_up(name, head);
   if (tuner_) tune(name, tokens, prompt);
   replay_->insert(name, tokens, prompt);
-  if (tuner_ && window_ == 0 && replay_->tree().evictions() > 0)
-    window_ = kWindowFactor * look_ups_;
+  if (tuner_ && window_ == 0 && replay_->tree().evictions() > 0) window_ = kWindowFactor * lookups_;
   if (!ghosts_.empty()) follow(name, tokens, prompt);
   return reused;
 }
@@ -69,12 +68,12 @@ int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> t
 
 void HybridSimulator::tune(std::string_view name, std::span<const int32_t> tokens, int64_t prompt) {
   // Without room for the window it is what was recorded; a cache that was never full is not tuned.
-  if (look_ups_ <= window_ || window_ == 0) {
+  if (lookups_ <= window_ || window_ == 0) {
     if (!tuner_->record(name, tokens, prompt)) {
       if (window_ == 0) return tuner_.reset();
-      window_ = look_ups_;
+      window_ = lookups_;
     }
-    if (look_ups_ != window_) return;
+    if (lookups_ != window_) return;
   }
   const std::optional<double> alpha = tuner_->replay(options_.tune_step);
   if (!alpha) return;
@@ -91,7 +90,7 @@ void HybridSimulator::follow(std::string_view name, std::span<const int32_t> tok
     ghost->saved += ghost->replay.look_up(name, tokens.first(static_cast<size_t>(prompt)));
     ghost->replay.insert(name, tokens, prompt);
   }
-  if (look_ups_ % kChooseEvery != 0) return;
+  if (lookups_ % kChooseEvery != 0) return;
   const Ghost* best = nullptr;
   for (const auto& ghost : ghosts_) {
     ghost->score = kMemory * ghost->score + static_cast<double>(std::exchange(ghost->saved, 0));
@@ -108,7 +107,7 @@ void HybridSimulator::follow(std::string_view name, std::span<const int32_t> tok
 HybridStats HybridSimulator::stats() const {
   HybridStats stats{.method = chosen_,
                     .alpha = options_.alpha,
-                    .look_ups = look_ups_,
+                    .lookups = lookups_,
                     .flops_saved = flops_saved_,
                     .window = tuner_ ? 0 : window_};
   if (blocks_) {

@@ -31,9 +31,9 @@ struct HybridStats {
   int64_t refused = 0;
   HybridMethod method = HybridMethod::kAuto;  // in use: what auto has chosen
   double alpha = 0;
-  int64_t look_ups = 0;
+  int64_t lookups = 0;
   double flops_saved = 0;
-  int64_t window = 0;  // look-ups that alpha was tuned over; 0 = not tuned yet
+  int64_t window = 0;  // lookups that alpha was tuned over; 0 = not tuned yet
 };
 
 class HybridSimulator {
@@ -65,7 +65,7 @@ class HybridSimulator {
   HybridOptions options_;
   std::unique_ptr<HybridReplay> replay_;
   std::unique_ptr<HybridBlocks> blocks_;
-  int64_t look_ups_ = 0;
+  int64_t lookups_ = 0;
   double flops_saved_ = 0;
 
   std::unique_ptr<AlphaTuner> tuner_;  // until alpha is tuned

@@ -117,7 +117,7 @@ int32_t HybridTree::split(int32_t id, int64_t offset, bool state, int64_t now) {
   u.tokens.assign(n.tokens.begin(), cut);
   u.state = state;
   u.prompt = n.prompt;
-  u.pins = n.pins;  // who holds the lower part holds what is above it
+  u.pins = n.pins;  // what holds the lower part holds what is above it
   replace_child(id, upper);
   n.tokens.erase(n.tokens.begin(), cut);
   n.parent = upper;

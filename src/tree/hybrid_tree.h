@@ -2,11 +2,12 @@
 // state at the end of each, and one budget of bytes.
 //
 //   root ──[5 6 7 8]──●──[9 9]──●          ●  a state, valid exactly after the last token before it
-//                     └──[4]──○──[1 2]──●  ○  no state: a fork that can be reused by nobody yet
+//                     └──[4]──○──[1 2]──●  ○  no state: a fork from which nothing continues yet
 //                             └──[3]──●
 //
-// A look-up walks as far as the tokens agree and uses the deepest state that it passed. A node that
-// goes is a leaf, which takes its keys and values along, or has one child, which takes its run over:
+// A lookup walks as far as the tokens agree and uses the deepest state that it passed. A node that
+// goes is a leaf, which takes its keys and values along, or has one child,
+// which takes its run over:
 //
 //   ──[5 6]──●──[7]──●   the state after 6 goes:   ──[5 6 7]──●
 //

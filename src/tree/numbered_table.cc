@@ -7,9 +7,9 @@
 namespace prefix {
 namespace {
 
-// What is looked at to find followers of one column, for each row: enough for all pairs of 64 columns.
-// Of a wider table the first columns are tried, so that time and memory go by its cells and not by
-// the square of its columns.
+// What is looked at to find followers of one column, for each row: enough for all pairs of 64
+// columns. Of a wider table the first columns are tried, so that time and memory go by its cells
+// and not by the square of its columns.
 constexpr size_t kLooks = 128;
 
 // 64 bits of any origin to a place in a table of 2^bits.

@@ -1,4 +1,4 @@
-// A table for those who look for equal cells: the values of each column are numbered from 0, so that
+// A table in which equal cells are found: the values of each column are numbered from 0, so that
 // counts of them are arrays.
 #pragma once
 
@@ -23,8 +23,8 @@ struct NumberedTable {
   }
 };
 
-// Row after row; columns >= 1 divides the number of values. Throws Error where a value of a column has
-// two lengths.
+// Row after row; columns >= 1 divides the number of values.
+// Throws Error where a value of a column has two lengths.
 NumberedTable number_table(std::span<const int64_t> values, std::span<const int32_t> lengths,
                            int32_t columns);
 

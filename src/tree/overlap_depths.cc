@@ -24,8 +24,8 @@ std::vector<int64_t> OverlapDepths::place(int64_t begin, int64_t prompt, int64_t
     places.push_back({p->first, later += p->second});
   std::reverse(places.begin(), places.end());
 
-  // best[i]: tokens saved, summed over the requests, when the last state stands at places[i]. A state
-  // at p after one at q saves p - q for all that part at p or later.
+  // best[i]: tokens saved, summed over the requests, when the last state stands at places[i]. A
+  // state at p after one at q saves p - q for all that diverge at p or later.
   const size_t n = places.size();
   const double least = gain * static_cast<double>(samples_.size());
   std::vector<std::vector<int32_t>> from;

@@ -1,15 +1,15 @@
-// Where the next request that begins like this one will part from it, judged by those before: states
-// are placed where they save the most. After Sparse Prefix Caching (arXiv 2605.05219): an exact
-// dynamic program over the distribution of overlap depths.
+// Where the next request that begins like this one will diverge from it, judged by those before:
+// states are placed where they save the most. After Sparse Prefix Caching (arXiv 2605.05219): an
+// exact dynamic program over the distribution of overlap depths.
 //
 //   prompt                          answer
 //   ├───────────────────────────────┤────────────┤
-//                      ▲  ▲▲ ▲      0             where others parted, counted from the end of the
-//                      │  └┴─┴ reuse up to here   prompt
+//                      ▲  ▲▲ ▲      0             where others diverged, counted from the end of
+//                      │  └┴─┴ reuse up to here   the prompt
 //                      a state here serves all of them
 //
-// Depths are counted from the end of the prompt: questions about a document part shortly before it,
-// and a template that drops what a model has thought parts exactly there.
+// Depths are counted from the end of the prompt: questions about a document diverge shortly before
+// it, and with a template that drops what a model has thought it is exactly there.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ namespace prefix {
 
 class OverlapDepths {
  public:
-  // A request parted from the path of another, this many tokens after the end of its prompt (below
-  // 0: before it).
+  // A request diverged from the path of another, this many tokens after the end of its prompt
+  // (below 0: before it).
   void add_fork(int64_t offset) { add({offset, false}); }
   // It went on from its last token.
   void add_whole() { add({0, true}); }

@@ -5,8 +5,8 @@
 //   next        [ 1 ][ 3 ][   ][ - ][   ]       the page of the following 32 positions, and back
 //   tokens      [ 32 ids ][ 32 ids ] ...        beside their keys and values, slot by slot
 //
-// Free pages are linked through `previous`, and the numbers of free frames are a stack beside the pages,
-// so that giving back never takes memory.
+// Free pages are linked through `previous`, and the numbers of free frames are a stack beside the
+// pages, so that giving back never takes memory.
 //
 // A page belongs to the tree nodes whose positions it holds: more than one where edges end in
 // mid-page. A node knows its first and last page and how many there are; `next` leads from one to
@@ -15,8 +15,8 @@
 // bytes must be zeroed before the next step.
 //
 // A page without a frame is *hollow*: it has its place in a path and its tokens, and no keys and
-// values, because they are not computed yet or nobody reads them any more (tree_windows.cc). Frames
-// are what is scarce. Where no page is hollow, a page and its frame have the same number.
+// values, because they are not computed yet or nothing reads them any more (tree_windows.cc).
+// Frames are what is scarce. Where no page is hollow, a page and its frame have the same number.
 //
 //   path of a prompt, window of 2 pages    [ 0 ][ 1 ][ 2 ][ 3 ][ 4 ][ 5 ][ 6 ]
 //   frames                                    -    -   [ 2 ][ 0 ][ 1 ]   -    -

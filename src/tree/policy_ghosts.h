@@ -4,11 +4,11 @@
 //   request that ended ──> HybridSimulator (auto) ──> ghost lru, ghost gds, ghost gdsf
 //                                                        └─ most tokens saved of late ──> Tree
 //
-// No policy is good for every workload (docs/hybrid-cache-report.md). With marconi one such cache says
-// which alpha to take: it is tuned once, a few of the requests that came so far with each that ends.
-// Requests that only score leave states at forks alone, so the ghosts, which keep one at every end, do
-// not see them. From what they see they also learn where requests part from each other, and so where
-// states are worth their room.
+// No policy is good for every workload (docs/hybrid-cache-report.md). With marconi one such cache
+// says which alpha to take: it is tuned once, a few of the requests that came so far with each that
+// ends. Requests that only score leave states at forks alone, so the ghosts, which keep one at
+// every end, do not see them. From what they see they also learn where requests diverge from each
+// other, and so where states are worth their room.
 #pragma once
 
 #include <cstdint>

@@ -22,8 +22,8 @@ int64_t shared_from(std::span<const int32_t> a, std::span<const int32_t> b, int6
 }
 
 // Quicksort by one token at a time, which never compares a shared prefix twice; where a whole group
-// goes on alike it is skipped at once. Groups wait in a list, not on the stack: there may be as many
-// as prompts, one inside the other.
+// goes on alike it is skipped at once. Groups wait in a list, not on the stack:
+// there may be as many as prompts, one inside the other.
 class Sort {
  public:
   Sort(PromptList prompts, std::vector<int64_t>& order) : prompts_(prompts), order_(order) {}
@@ -128,8 +128,8 @@ BatchEstimate estimate_batch(PromptList prompts) {
   const size_t n = prompts.size();
   estimate.by_prompt.assign(n, 0);
   const SortedPrompts sorted = sort_prompts(prompts);
-  // From the last prompt given to the first, each is taken out of the sorted list: when it goes, its
-  // neighbours are those of the prompts before it that share the most with it.
+  // From the last prompt given to the first, each is taken out of the sorted list: when it goes,
+  // its neighbours are those of the prompts before it that share the most with it.
   std::vector<size_t> place(n), left(n + 1), right(n + 1);
   std::vector<int64_t> shared = sorted.shared;  // with what is to the left in the list now
   shared.push_back(0);                          // place n: both ends of the list

@@ -1,4 +1,4 @@
-// The prefix tree of a batch as sorted prompts, for those who only count or cut it.
+// The prefix tree of a batch as sorted prompts, for what only counts or cuts it.
 //
 //     prompt        order  shared        tree            tokens of the tree
 //     a b c d         0      0           a─b─c─d         4
@@ -11,8 +11,8 @@
 // any run of them, too: a piece of the order is a tree by itself, and what it has twice because it
 // was cut from its neighbour is `shared` at the cut.
 //
-// This and not Tree (tree.h): 16 bytes a prompt instead of nodes, pages and links, built by one sort;
-// nothing here is looked up, extended or evicted.
+// This and not Tree (tree.h): 16 bytes a prompt instead of nodes, pages and links, built by one
+// sort; nothing here is looked up, extended or evicted.
 #pragma once
 
 #include <cstdint>

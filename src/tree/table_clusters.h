@@ -7,10 +7,10 @@
 //        └──── 2  3                     what is common to all rows below
 //
 // That sum needs no order of columns: what is common below a pair contains what is common below the
-// pair above it. So any tree of pairs is an order of the table, and the best one of a few clusters is
-// found exactly, as the best halves of each set of them: improve() takes each pair with up to eight
-// clusters below it and puts these together anew (as trees of bounding boxes are: Karras and Aila,
-// Fast Parallel Construction of High-Quality Bounding Volume Hierarchies, 2013).
+// pair above it. So any tree of pairs is an order of the table, and the best one of a few clusters
+// is found exactly, as the best halves of each set of them: improve() takes each pair with up to
+// eight clusters below it and puts these together anew (as trees of bounding boxes are: Karras and
+// Aila, Fast Parallel Construction of High-Quality Bounding Volume Hierarchies, 2013).
 #pragma once
 
 #include <array>
@@ -73,7 +73,8 @@ class TableClusters {
   std::vector<uint32_t> pairs_;  // each behind those below it
   uint32_t root_ = 0;
   uint64_t seed_ = 1;
-  // Of the sets of clusters of one piece: masks without the columns that all of them have in common.
+  // Of the sets of clusters of one piece: masks without the columns
+  // that all of them have in common.
   std::vector<uint64_t> set_masks_, all_mask_;
   int64_t all_common_ = 0;  // tokens of these columns
   std::array<int64_t, kSets> common_, best_;

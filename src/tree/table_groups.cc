@@ -67,8 +67,9 @@ class Grouping {
     size_t next = 0;  // of these
   };
 
-  // Appends these rows, whose prompts begin with the columns of path_. Only `columns` may have values
-  // that some of them share. There may be as many levels as rows, which no stack of a thread holds.
+  // Appends these rows, whose prompts begin with the columns of path_. Only `columns` may
+  // have values that some of them share. There may be as many levels as rows, which no stack
+  // of a thread holds.
   void order(Rows rows, Columns columns) {
     std::vector<Level> levels;
     levels.push_back(level_of(std::move(rows), std::move(columns), path_.size()));
@@ -132,7 +133,8 @@ class Grouping {
     return score_ == GroupScore::kPerRow ? length * (n - 1.0) / n : length * std::log2(n);
   }
 
-  // What a row saves whose values in this column, and in those that it determines, are already there.
+  // What a row saves whose values in this column, and in those that it determines,
+  // are already there.
   double length_of(int32_t column, uint32_t row) const {
     auto length = static_cast<double>(t_.length(column, row));
     for (const int32_t c : t_.followers[static_cast<size_t>(column)])
@@ -140,8 +142,8 @@ class Grouping {
     return length;
   }
 
-  // Appends the groups of one column with at least two rows, their rows to `members`. False: there are
-  // none.
+  // Appends the groups of one column with at least two rows, their rows to `members`.
+  // False: there are none.
   bool find_groups(const Rows& rows, int32_t column, std::vector<Group>& groups, Rows& members) {
     const size_t first = groups.size();
     for (const uint32_t r : rows) ++count(column, r);

@@ -17,12 +17,12 @@ namespace {
 // Cells up to which both scores of groups are tried; beyond, an order takes seconds.
 constexpr size_t kCellsTwice = size_t{1} << 22;
 // What the levels of groups may look at, as the paper bounds their depth: all levels of up to 63
-// columns, each of which has a column less than the one above. Groups of a wider table may lie in each
-// other as deep as it has columns.
+// columns, each of which has a column less than the one above.
+// Groups of a wider table may lie in each other as deep as it has columns.
 constexpr size_t kLooksPerCell = 32;
 constexpr size_t kLeastLooks = size_t{1} << 27;  // of a small table: a second or two
-// Pieces that are rearranged, of a microsecond or two each for every 64 columns, and how often over all
-// of a table.
+// Pieces that are rearranged, of a microsecond or two each for every 64 columns,
+// and how often over all of a table.
 constexpr size_t kPieces = size_t{1} << 18;
 constexpr size_t kPasses = 64;
 constexpr size_t kFewRows = 1024;

@@ -28,8 +28,8 @@ struct TableOrder {
   int64_t hit = 0;         // in this order
 };
 
-// Row after row, at least one: equal values of a column are equal cells. lengths: tokens of each, all
-// >= 0. Throws Error where a value of a column has two.
+// Row after row, at least one: equal values of a column are equal cells. lengths: tokens of each,
+// all >= 0. Throws Error where a value of a column has two.
 TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t> lengths,
                        int32_t columns);
 

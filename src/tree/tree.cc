@@ -403,8 +403,8 @@ void Tree::move_lock(NodeId from, NodeId leaf) {
   prune(from, true);
 }
 
-// Cuts off a leaf that is not held what is pending, and what no request could go on from, and goes up
-// while nodes vanish. A leaf that there is no memory to queue goes, too.
+// Cuts off a leaf that is not held what is pending, and what no request could go on from, and goes
+// up while nodes vanish. A leaf that there is no memory to queue goes, too.
 void Tree::prune(NodeId id, bool keep) {
   for (;;) {
     const Node& n = nodes_[id];

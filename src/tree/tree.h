@@ -26,9 +26,9 @@
 // has a lock (subtree_locks > 0). Only a leaf that is not held can be evicted, whole pages from its
 // tail first; inner nodes are kept by their children.
 //
-// A node may own a *state*: what the recurrent layers of a hybrid model know after its last token, in
-// pages of the same pool. Its path can be continued there without computing anything again; between
-// states there are only keys and values.
+// A node may own a *state*: what the recurrent layers of a hybrid model know after its last token,
+// in pages of the same pool. Its path can be continued there without computing anything again;
+// between states there are only keys and values.
 //
 //   [ 5 9 12 ] S ──┬── [ 7 3 3 ]           continues at 3 or at 8; a path that leaves node 4 inside
 //                  └── [ 1 8 8 2 4 ] S     its edge has to begin at 0
@@ -37,16 +37,18 @@
 // quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
 // the engine owns it.
 //
-// What adds to the tree may find no memory (std::bad_alloc); then nothing has changed but evictions.
-// What only takes away needs none: a leaf that there is no memory to queue for eviction goes at once.
+// What adds to the tree may find no memory (std::bad_alloc); then nothing has changed but
+// evictions. What only takes away needs none: a leaf that there is no memory to queue for
+// eviction goes at once.
 //
-// Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can be
-// continued where the last window of tokens is there. tree_windows.cc has the rules; tree_expiry.cc
-// has those of nodes whose time ends.
+// Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can
+// be continued where the last window of tokens is there. tree_windows.cc has the rules;
+// tree_expiry.cc has those of nodes whose time ends.
 //
-// Where tokens see those behind them, no path can be continued at all: a text is there as a whole, for
-// its state, which is what was read of it (TreeOptions::whole). The paths of such texts have tokens
-// only; all their pages are hollow, and a node without a state goes when nothing is below it.
+// Where tokens see those behind them, no path can be continued at all: a text is there as a
+// whole, for its state, which is what was read of it (TreeOptions::whole). The paths of such
+// texts have tokens only; all their pages are hollow, and a node without a state goes when
+// nothing is below it.
 //
 //   [ 5 9 12 7 ] S ──┬── [ 3 3 ] S         the texts 5 9 12 7, 5 9 12 7 3 3 and 5 9 12 7 8;
 //                    └── [ 8 ] S           each is found by all of its tokens, and by no other ones
@@ -75,7 +77,7 @@ class Tree {
   explicit Tree(PagePool& pages, const TreeOptions& options = {});
 
   // --- roots and namespaces ---
-  // What is below a private root is nobody else's: observers hear nothing of it.
+  // What is below a private root is shared with no other request: observers hear nothing of it.
   NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0, int32_t adapter = 0,
                   bool is_private = false);
   // Removes a root without children.
@@ -120,13 +122,13 @@ class Tree {
   Match match(NodeId root, std::span<const int32_t> tokens) const;
 
   // --- sequences ---
-  // Extends the tree until `tokens` is a path in it, locks the node that ends with its last token and
-  // returns it: a use of the path, and not of what an edge had behind it. New nodes get their pages
-  // now; unlocked leaves are evicted to make room. Throws kCacheFull, changing nothing but
+  // Extends the tree until `tokens` is a path in it, locks the node that ends with its last token
+  // and returns it: a use of the path, and not of what an edge had behind it. New nodes get their
+  // pages now; unlocked leaves are evicted to make room. Throws kCacheFull, changing nothing but
   // evictions, when the pages do not suffice even so.
   NodeId attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use);
-  // Of a tree of whole texts: makes `tokens` a path without frames whose last node is the text's own,
-  // and attaches to it. Throws as attach().
+  // Of a tree of whole texts: makes `tokens` a path without frames whose last node is the text's
+  // own, and attaches to it. Throws as attach().
   NodeId attach_whole(NodeId root, std::span<const int32_t> tokens, const AttachOptions& use);
   // The pages that attach(match, n tokens) takes, but for hollow ones that it fills.
   int32_t pages_needed(const Match& match, int32_t n) const;
@@ -173,19 +175,19 @@ class Tree {
   int32_t computed_end(NodeId id, int32_t length) const;
   // The keys and values of positions [from, end) of the path are there.
   bool is_whole(NodeId id, int32_t from, int32_t end) const;
-  // The pages in which tokens [from, end) were computed are there: they can be computed once more. One
-  // may be gone that a path has a copy of, where it parts in mid-page.
+  // The pages in which tokens [from, end) were computed are there: they can be computed once more.
+  // One may be gone that a path has a copy of, where it branches in mid-page.
   bool has_rows(NodeId id, int32_t from, int32_t end) const;
   // How many of the first `end` tokens of the path come before the first hollow page.
   int32_t whole_until(NodeId id, int32_t end) const;
-  // Of the first `most` tokens of the path, all of them computed: behind how many it can be
+  // Of the first `length` tokens of the path, all of them computed: behind how many it can be
   // continued, at most. What a token there sees is there, and what the token before it sees. With
   // `lasting` that does not lie in bands.
-  int32_t resumable(NodeId id, int32_t most, bool lasting = false) const;
+  int32_t resumable(NodeId id, int32_t length, bool lasting = false) const;
   // Computed tokens of a node before its first page that is hollow or in a band.
   int32_t lasting(const Node& n) const;
-  // Gives the hollow pages of positions [from, end) of a path frames of the bands, as far as there are
-  // any. Returns where those end that have frames.
+  // Gives the hollow pages of positions [from, end) of a path frames of the bands, as far as there
+  // are any. Returns where those end that have frames.
   int32_t fill_sliding(NodeId id, int32_t from, int32_t end);
   // A page on a path that slides.
   struct SlidingPage {
@@ -194,15 +196,16 @@ class Tree {
     int32_t end;    // behind its positions; of a source the place where the path leaves it
     bool source;    // the path goes on in another page, to which it copies these positions
   };
-  // f(SlidingPage) for those of the first `length` tokens of a path, once each. f may empty or settle
-  // the page.
+  // f(SlidingPage) for those of the first `length` tokens of a path, once each.
+  // f may empty or settle the page.
   template <typename F>
   void for_each_sliding(NodeId id, int32_t length, const F& f) const;
   // Positions [from, end) of the path have become hollow: drops the leaves that nothing can be
   // continued from any more.
   void prune_behind(NodeId id, int32_t from, int32_t end);
-  // For advance(): the token may be there already, computed, and its page given back. Then drops it with
-  // what comes behind it, and moves the lock to a node that ends before it. False: others hold it.
+  // For advance(): the token may be there already, computed, and its page given back. Then drops
+  // it with what comes behind it, and moves the lock to a node that ends before it. False:
+  // others hold it.
   bool make_way(NodeId* from, int32_t length, int32_t token);
   // How many tokens the paths to two nodes have in common, in the same nodes.
   int32_t common(NodeId a, NodeId b) const;
@@ -218,23 +221,23 @@ class Tree {
   // node's by add_state(), or come back.
   std::vector<int32_t> take_state_pages(int32_t pages);
   void give_state_pages(std::vector<int32_t> pages);
-  // The node, which has none, owns this state now, and the caller a pin of it. `keep` false: only as
-  // long as it is pinned. Without memory for it the pages come back.
+  // The node, which has none, owns this state now, and the caller a pin of it. `keep` false: only
+  // as long as it is pinned. Without memory for it the pages come back.
   void add_state(NodeId id, std::vector<int32_t> pages, bool keep);
   // Takes it from the node; the pages are the caller's.
   std::vector<int32_t> take_state(NodeId id);
   void drop_state(NodeId id);
   void keep_state(NodeId id);
-  // Drops kept states above a node, those nearest to the root first, until at most `most` are on its
-  // path; those at forks and in use stay. Exempt ones stay, too, and do not count.
-  void thin_states(NodeId id, int32_t most);
+  // Drops kept states above a node, those nearest to the root first, until at most `limit` are on
+  // its path; those at forks and in use stay. Exempt ones stay, too, and do not count.
+  void thin_states(NodeId id, int32_t limit);
   void exempt_state(NodeId id);
   bool state_is_exempt(NodeId id) const { return states_.at(id).exempt; }
   bool state_is_kept(NodeId id) const { return states_.at(id).keep; }
   bool has_state(NodeId id) const { return !states_.empty() && states_.contains(id); }
   const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
-  // The deepest node on the path to `id` that owns a state and ends at or before `length`; `kept`: one
-  // that stays when the sequences have gone on which use it.
+  // The deepest node on the path to `id` that owns a state and ends at or before `length`; `kept`:
+  // one that stays when the sequences have gone on which use it.
   NodeId state_at(NodeId id, int32_t length, bool kept = false) const;
   // The node of a whole text that owns its state; kNoNode when there is none.
   NodeId state_of(NodeId root, std::span<const int32_t> tokens) const;
@@ -246,7 +249,8 @@ class Tree {
   uint32_t state_uses(NodeId id) const { return states_.at(id).uses; }
   // It is used now, and was so often in all: what a snapshot had counted.
   void renew_state(NodeId id, uint32_t uses);
-  // As make_room(), within the quota of the namespace, of which `taken` pages more will be a state's.
+  // As make_room(), within the quota of the namespace,
+  // of which `taken` pages more will be a state's.
   bool make_state_room(int32_t pages, int32_t name_space, int32_t taken = 0);
   // The same for pages that were taken already, of a state of this node; the pool is not asked.
   bool make_quota_room(NodeId id, int32_t pages);
@@ -371,8 +375,8 @@ class Tree {
   void let_go(NodeId id, bool keep);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
-  // The node ends in mid-page, and nothing below it uses the rest. A page that slides or is hollow is
-  // not lent: it comes and goes with the rows of one path.
+  // The node ends in mid-page, and nothing below it uses the rest. A page that slides or is hollow
+  // is not lent: it comes and goes with the rows of one path.
   bool lends_page(NodeId id) const;
   // Pages from the root on in which a path that goes on from a match does not begin a new one.
   int32_t pages_below(const Match& match) const {
@@ -401,8 +405,8 @@ class Tree {
   }
   bool is_private(const Node& n) const { return roots_[static_cast<size_t>(n.root)].is_private; }
   int32_t page_at(const Node& n, int32_t position) const;
-  // f(page, block) for the pages that tokens after the first `end` of the path would read, last ones
-  // first, until f returns false.
+  // f(page, block) for the pages that tokens after the first `end` of the path would read,
+  // last ones first, until f returns false.
   template <typename F>
   void walk_back(NodeId id, int32_t end, const F& f) const;
   std::vector<int32_t> pages_to_own(NodeId id, int32_t from, int32_t computed, int32_t end) const;
@@ -416,7 +420,7 @@ class Tree {
     }
     return begin;
   }
-  int32_t resumable_in(NodeId id, int32_t most) const;
+  int32_t resumable_in(NodeId id, int32_t length) const;
   EvictionQueue& queue_of(const Node& n);
   bool may_offer(const Namespace& s) const;
   void withdraw_offer(Namespace& s);

@@ -1,5 +1,5 @@
-// Single steps of the tree that keep its structure and leave its rules to the caller: times, uses and
-// locks change one by one. For the simulator, which replays the steps of another cache.
+// Single steps of the tree that keep its structure and leave its rules to the caller: times, uses
+// and locks change one by one. For the simulator, which replays the steps of another cache.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ class TreeEditor {
   int64_t next_tick() { return ++tree_.tick_; }
   void set_tick(int64_t tick) { tree_.tick_ = tick; }
 
-  // After it, so many nodes (with roots) and pages are made without memory, and no leaf goes because
-  // there is none to queue it. Leaves out the queues of quotas.
+  // After it, so many nodes (with roots) and pages are made without memory, and no leaf goes
+  // because there is none to queue it. Leaves out the queues of quotas.
   void prepare(int32_t nodes, int32_t pages);
   // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
   NodeId split(NodeId id, int32_t offset) { return tree_.split(id, offset); }

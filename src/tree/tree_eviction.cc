@@ -23,8 +23,8 @@ void Tree::dequeue(NodeId id) {
   offer_changes(space_of(nodes_[id]));
 }
 
-// The queue has the computed leaves that are not held and own no state, and nothing else. False: there
-// is no memory for another one.
+// The queue has the computed leaves that are not held and own no state, and nothing else. False:
+// there is no memory for another one.
 bool Tree::update_queue(NodeId id) noexcept {
   const Node& n = nodes_[id];
   const bool waits = may_go(n) && !has_state(id);

@@ -5,8 +5,8 @@
 //                            └── [ 8 ] until 400   goes at 400
 //
 // Every use has an end, or none, for what it reads and for what it adds: a node ends with the last
-// of them. So an edge is split where a use ends inside it, and what is added behind a node that ends
-// later begins a node of its own.
+// of them. So an edge is split where a use ends inside it,
+// and what is added behind a node that ends later begins a node of its own.
 #include <cstdint>
 #include <limits>
 #include <new>
@@ -34,8 +34,8 @@ bool Tree::ends_after(NodeId id, int64_t expires_ms) const {
   return end_of_life(id) > end_of_use(expires_ms);
 }
 
-// Of a node that is not queued. A time that there is no memory for has come: the node is usable still,
-// and the first to go.
+// Of a node that is not queued. A time that there is no memory for has come:
+// the node is usable still, and the first to go.
 void Tree::expire_at(NodeId id, int64_t ms) noexcept {
   try {
     lifetimes_.set(id, ms);

@@ -1,15 +1,15 @@
 // States of recurrent layers: whose they are, and which goes when pages are wanted.
 //
-// Leaves without a state go first: nothing can be continued behind them. Then states, by the keys of
-// policy.h with times and uses of their own: a hit refreshes the state it continues from, not those
-// above it. Computing a state again costs the tokens from the state above it on, and what it frees
-// are its pages and, at a leaf, the run of its node. A leaf whose state went is one without. A state
-// at a fork stays until the fork is gone: what shares it is still there (Marconi, Pan et al. 2024,
-// section 4).
+// Leaves without a state go first: nothing can be continued behind them. Then states, by the keys
+// of policy.h with times and uses of their own: a hit refreshes the state it continues from, not
+// those above it. Computing a state again costs the tokens from the state above it on, and what it
+// frees are its pages and, at a leaf, the run of its node. A leaf whose state went is one without.
+// A state at a fork stays until the fork is gone: what shares it is still there (Marconi, Pan et
+// al. 2024, section 4).
 //
 //   state_queue_   [ 31 | 40 | 58 | ... ]   by key; lru, gds, gdsf, ...: the first one goes
-//                                           marconi: by last use; it goes through all of them, since
-//                                           its scale moves with every step
+//                                           marconi: by last use; it goes through all of them,
+//                                           since its scale moves with every step
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -27,7 +27,8 @@ std::vector<int32_t> Tree::take_state_pages(int32_t pages) {
   taken.reserve(static_cast<size_t>(pages));
   pages_.prepare(pages);
   for (int32_t i = 1; i < pages; ++i) taken.push_back(pages_.allocate_blank(-1));
-  // The state may end in this one: nothing of others may lie behind it, where it leaves the process.
+  // The state may end in this one: nothing of others may lie behind it,
+  // where it leaves the process.
   if (pages > 0) taken.push_back(pages_.allocate(-1));
   held_state_pages_ += pages;
   loose_state_pages_ += pages;
@@ -111,7 +112,7 @@ void Tree::evict_state(NodeId id, EvictReason why) {
   if (may_go(n) && (whole_ || !n.queued)) evict(id, why);
 }
 
-void Tree::thin_states(NodeId id, int32_t most) {
+void Tree::thin_states(NodeId id, int32_t limit) {
   int32_t states = 0;
   std::vector<NodeId> may_go;  // deepest first
   for (NodeId at = id; at != kNoNode; at = nodes_[at].parent) {
@@ -119,7 +120,7 @@ void Tree::thin_states(NodeId id, int32_t most) {
     ++states;
     if (at != id && states_.at(at).queued) may_go.push_back(at);
   }
-  for (; states > most && !may_go.empty(); --states, may_go.pop_back()) drop_state(may_go.back());
+  for (; states > limit && !may_go.empty(); --states, may_go.pop_back()) drop_state(may_go.back());
 }
 
 void Tree::exempt_state(NodeId id) {

@@ -25,9 +25,9 @@ struct AttachOptions {
   int32_t reserve_tokens = 0;  // by which the sequence may grow later: they must fit the quota
   bool count_as_use = true;    // of the path; false for further sequences of one request
 
-  // With a window: what is wanted of the pages of the path. The new ones are hollow, and the sequence
-  // has a band for them (page_pool.h); or all of those from the page of this position on, which others
-  // may have in their bands or have not computed yet, get a frame of the pool.
+  // With a window: what is wanted of the pages of the path. The new ones are hollow, and the
+  // sequence has a band for them (page_pool.h); or all of those from the page of this position on,
+  // which others may have in their bands or have not computed yet, get a frame of the pool.
   bool slides = false;
   int32_t reads_from = INT32_MAX;
 };

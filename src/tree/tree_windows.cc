@@ -8,8 +8,8 @@
 //   continued behind 120             the next one sees  57 .. 120: page 1 is hollow   no
 //
 // A token more than the window counts, so that the last token of the path can be computed once more
-// where its result is read. What comes behind the last place where a path can be continued helps
-// nobody: a leaf that is not held ends at such a place (Tree::prune), so that every node leads to
+// where its result is read. What comes behind the last place where a path can be continued is of
+// no use: a leaf that is not held ends at such a place (Tree::prune), so that every node leads to
 // one.
 //
 // Pages become hollow in bands alone: a page that counts for the pool keeps its frame until it is
@@ -84,14 +84,14 @@ int32_t Tree::whole_until(NodeId id, int32_t end) const {
   return until;
 }
 
-int32_t Tree::resumable(NodeId id, int32_t most, bool lasting) const {
+int32_t Tree::resumable(NodeId id, int32_t length, bool lasting) const {
   if (whole_) {
-    const NodeId at = state_at(id, most);
-    return at != kNoNode && nodes_[at].end() == most ? most : 0;
+    const NodeId at = state_at(id, length);
+    return at != kNoNode && nodes_[at].end() == length ? length : 0;
   }
-  if (pages_.hollow_pages() == 0 && (!lasting || pages_.sliding_pages() == 0)) return most;
-  int32_t end = most;
-  walk_back(id, most, [&](int32_t page, int32_t block) {
+  if (pages_.hollow_pages() == 0 && (!lasting || pages_.sliding_pages() == 0)) return length;
+  int32_t end = length;
+  walk_back(id, length, [&](int32_t page, int32_t block) {
     if (pages_.hollow(page) || (lasting && pages_.slides(page))) {
       end = block * kPageTokens;
       return true;
@@ -101,10 +101,10 @@ int32_t Tree::resumable(NodeId id, int32_t most, bool lasting) const {
   return end;
 }
 
-// Of the first `most` tokens of the node's own.
-int32_t Tree::resumable_in(NodeId id, int32_t most) const {
+// Of the first `length` tokens of the node's own.
+int32_t Tree::resumable_in(NodeId id, int32_t length) const {
   const int32_t start = nodes_[id].start;
-  return std::max(0, resumable(id, start + most) - start);
+  return std::max(0, resumable(id, start + length) - start);
 }
 
 int32_t Tree::lasting(const Node& n) const {

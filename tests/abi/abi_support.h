@@ -160,6 +160,16 @@ inline void add_generate(prefix_batch* batch, const Tokens& tokens, const prefix
   });
 }
 
+// Two scores and a generation that share a prefix; another batch for each i.
+inline Batch mixed_batch(prefix_engine* engine, int i) {
+  Batch batch = make_batch(engine);
+  const Options options = make_options({{"max_tokens", "3"}, {"ignore_eos", "true"}});
+  add_logits(batch, {1, 2, 3, i});
+  add_logits(batch, {1, 2, i, 5, 6});
+  add_generate(batch, {1, 2, 3, i, 7}, options);
+  return batch;
+}
+
 inline Job run(prefix_engine* engine, const prefix_batch* batch) {
   Job job;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_run(engine, batch, job.out(), e); });
@@ -179,8 +189,9 @@ inline prefix_result_info info_of(const prefix_job* job, size_t index) {
   return info;
 }
 
-// Text by the two-call rule: ask for the size, then take it; again while it grew between the two, as
-// numbers of a running engine do. `call` is (char* buf, size_t cap, size_t* needed, prefix_error*).
+// Text by the two-call rule: ask for the size, then take it; again while it grew between the two,
+// as numbers of a running engine do. `call` is (char* buf, size_t cap, size_t* needed,
+// prefix_error*).
 template <typename Call>
 std::string text(const Call& call) {
   size_t needed = 0;

@@ -1,6 +1,6 @@
 // Model files that are cut, corrupt, contradictory or built to break their reader: estimate and
-// create answer with a status and a sentence that names the file, and take nothing with them. So does
-// the description of a model.
+// create answer with a status and a sentence that names the file, and take nothing with them.
+// So does the description of a model.
 #include <cstring>
 #include <filesystem>
 #include <fstream>

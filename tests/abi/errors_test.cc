@@ -215,7 +215,7 @@ TEST(Errors, OffsetsThatPointElsewhereAreRefused) {
            {part});
   };
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
-  add({0}, PREFIX_ERR_INVALID_ARGUMENT);
+  add({0}, PREFIX_ERR_INVALID_ARGUMENT, "there are no choices: n_offsets is 1; at least 2");
   const std::string most = std::to_string(kMax), all = "the length of all choices, 3";
   const std::pair<std::vector<int64_t>, std::string> bad[] = {
       {{0, 2}, "from 0 to 2; they must run from 0 to " + all},

@@ -1,5 +1,5 @@
-// An engine that is loading for as long as a test wants: its load tells the log that it is over, and
-// that call does not come back before finish().
+// An engine that is loading for as long as a test wants: its load tells the log that it is over,
+// and that call does not come back before finish().
 #pragma once
 
 #include <condition_variable>

@@ -89,17 +89,9 @@ TEST(Lifetime, ChildrenKeepTheirEngine) {
 // thread.
 TEST(Lifetime, EightThreadsOnOneEngine) {
   const Engine engine = make_engine();
-  const auto batch_of = [&](int i) {
-    Batch batch = make_batch(engine);
-    const Options options = make_options({{"max_tokens", "3"}, {"ignore_eos", "true"}});
-    add_logits(batch, {1, 2, 3, i});
-    add_logits(batch, {1, 2, i, 5, 6});
-    add_generate(batch, {1, 2, 3, i, 7}, options);
-    return batch;
-  };
   std::vector<std::vector<float>> expected;
   for (int i = 0; i < 8; ++i) {
-    const Job job = run(engine, batch_of(i));
+    const Job job = run(engine, mixed_batch(engine, i));
     expected.push_back(values_of(job, 0));
     expected.push_back(values_of(job, 1));
   }
@@ -109,7 +101,7 @@ TEST(Lifetime, EightThreadsOnOneEngine) {
     threads.emplace_back([&, t] {
       for (int round = 0; round < (quick() ? 5 : 40); ++round) {
         const int i = (t + round) % 8;
-        const Batch batch = batch_of(i);
+        const Batch batch = mixed_batch(engine, i);
         Job job = round % 2 ? run(engine, batch) : submit(engine, batch);
         if (round % 3 == 0) {  // through events; otherwise by waiting
           prefix_event event = PREFIX_EVENT_INIT;

@@ -14,8 +14,8 @@ Options endless() {
   return make_options({{"max_tokens", "4000"}, {"ignore_eos", "true"}, {"temperature", "1"}});
 }
 
-// In an engine with this much room they run side by side for many seconds, however late a thread looks whether they
-// still do; with less, some wait until others are done.
+// In an engine with this much room they run side by side for many seconds, however late a thread
+// looks whether they still do; with less, some wait until others are done.
 constexpr int kMany = 100;
 constexpr const char* kRoom = "400M";
 

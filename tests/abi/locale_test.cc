@@ -13,8 +13,8 @@ thread_local bool german = false;
 
 }  // namespace
 
-// In place of the system's, which may have no locale but C installed. The library finds it only where
-// the program shows it.
+// In place of the system's, which may have no locale but C installed.
+// The library finds it only where the program shows it.
 extern "C" [[gnu::visibility("default")]] lconv* localeconv() noexcept {
   using Function = lconv*();
   static auto* const kSystem = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "localeconv"));

@@ -8,8 +8,8 @@
 namespace prefix_abi {
 namespace {
 
-// Who followed the events from the first one on knows the blocks that are there, or sees that some were
-// lost.
+// Who followed the events from the first one on knows the blocks that are there,
+// or sees that some were lost.
 void expect_told(prefix_engine* engine) {
   std::set<int64_t> blocks;
   prefix_cache_event event = PREFIX_CACHE_EVENT_INIT;
@@ -32,8 +32,8 @@ void expect_told(prefix_engine* engine) {
   EXPECT_EQ(static_cast<size_t>(std::ranges::count(there, '\n')), blocks.size() + 1) << there;
 }
 
-// What a caller does to the cache finds no memory: it is done or it is not, requests get the same values
-// afterwards, and nothing of the cache is lost.
+// What a caller does to the cache finds no memory: it is done or it is not, requests get the same
+// values afterwards, and nothing of the cache is lost.
 TEST(Memory, ChangingTheCache) {
   const std::string snapshot = testing::TempDir() + "memory_test.snapshot";
   Tokens path(100), branch(70);
@@ -113,7 +113,8 @@ TEST(Memory, ChangingTheCache) {
   }
 }
 
-// A name that stood for one adapter stands for another, or for none: with all that follows, or not at all.
+// A name that stood for one adapter stands for another, or for none:
+// with all that follows, or not at all.
 TEST(Memory, ChangingAnAdapter) {
   const prefix::testing_support::TempFolder first, second;
   prefix::tools::write_adapter(first.path(), {}, {});

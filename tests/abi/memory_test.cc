@@ -137,7 +137,8 @@ TEST(Memory, Loading) {
                    quick() ? 97 : 3);
 }
 
-// A load that rounds weights by what they are multiplied with says so when it cannot: others would come of less.
+// A load that rounds weights by what they are multiplied with says so when it cannot:
+// others would come of less.
 TEST(Memory, RoundingWeights) {
   const Options options =
       make_options({{"cache_bytes", "1M"}, {"threads", "1"}, {"compute", "int8"}, {"kv", "int8"}});

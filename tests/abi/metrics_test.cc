@@ -190,6 +190,25 @@ TEST_F(Metrics, EveryLineIsWhatTheFormatSays) {
   }
 }
 
+// A program in C may hand the text on by its zero.
+TEST(MetricsOfAName, AZeroInItDoesNotEndTheText) {
+  const Options options = make_options({{"cache_bytes", "16M"}});
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set(options, "name", PREFIX_NUL, "a\0b", 3, e);
+  });
+  Engine named;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, named.out(), e);
+  });
+  const std::string all = text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+    return prefix_metrics_text(named, buf, cap, needed, e);
+  });
+  EXPECT_EQ(all.find('\0'), std::string::npos);
+  EXPECT_EQ(parse(all).at("kv_cache_usage_perc").samples.at(0).labels.at("model_name"),
+            "a\xef\xbf\xbd"
+            "b");
+}
+
 TEST_F(Metrics, HistogramsAreOfTheRequestsThatSucceeded) {
   double queue = 0, total = 0, first = 0, between = 0, prompt = 0;
   for (size_t i = 0; i < 4; ++i) {

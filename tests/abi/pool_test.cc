@@ -162,19 +162,11 @@ TEST(Pool, WorkersAndSchedulersAreBoundAndNothingOfTheHost) {
 
 // A pool of three is two workers and the scheduler whose turn it is.
 TEST(Pool, TwoEnginesHaveOneSetOfWorkersAndTheBitsOfOneAlone) {
-  const auto requests_of = [](prefix_engine* engine, int i) {
-    Batch batch = make_batch(engine);
-    const Options options = make_options({{"max_tokens", "3"}, {"ignore_eos", "true"}});
-    add_logits(batch, {1, 2, 3, i});
-    add_logits(batch, {1, 2, i, 5, 6});
-    add_generate(batch, {1, 2, 3, i, 7}, options);
-    return batch;
-  };
   std::vector<std::vector<float>> expected;
   {
     const Engine alone = make_engine({{"threads", "1"}});
     for (int i = 0; i < 8; ++i) {
-      const Job job = run(alone, requests_of(alone, i));
+      const Job job = run(alone, mixed_batch(alone, i));
       for (size_t r = 0; r < 2; ++r) expected.push_back(values_of(job, r));
     }
   }
@@ -191,7 +183,7 @@ TEST(Pool, TwoEnginesHaveOneSetOfWorkersAndTheBitsOfOneAlone) {
       prefix_engine* const engine = engines[t % 2];
       for (int round = 0; round < (quick() ? 5 : 40); ++round) {
         const int i = (t + round) % 8;
-        const Job job = run(engine, requests_of(engine, i));
+        const Job job = run(engine, mixed_batch(engine, i));
         for (size_t r = 0; r < 2; ++r)
           wrong += values_of(job, r) != expected[static_cast<size_t>(i) * 2 + r];
         if (round % 5 == 4) prefix_cache_trim(engine, 0, nullptr, nullptr);

@@ -1,5 +1,5 @@
-// Every option of a request does what it says, through the C interface: one that is read and lost on
-// the way would change nothing that other tests see.
+// Every option of a request does what it says, through the C interface: one that is read and lost
+// on the way would change nothing that other tests see.
 #include <algorithm>
 #include <chrono>
 #include <cmath>

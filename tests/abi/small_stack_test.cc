@@ -211,8 +211,8 @@ TEST(SmallStacks, SufficeForAFailure) {
   EXPECT_EQ(engine, nullptr);
 }
 
-// Each row has a cell more in common with those behind it: groups lie in groups as deep as there are
-// rows.
+// Each row has a cell more in common with those behind it:
+// groups lie in groups as deep as there are rows.
 TEST(SmallStacks, SufficeForDeepTables) {
   constexpr size_t kDeep = 320;
   std::vector<int64_t> values;

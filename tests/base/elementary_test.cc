@@ -1,4 +1,5 @@
-// Functions of double precision against those of the C library, and the bits that every machine has.
+// Functions of double precision against those of the C library,
+// and the bits that every machine has.
 #include "base/elementary.h"
 
 #include <gtest/gtest.h>
@@ -54,7 +55,8 @@ TEST(Elementary, Ends) {
   EXPECT_EQ(portable_pow(10000, 0), 1);
 }
 
-// The cosines of positions, as rope tables have them: rounded to f32 they are those of the C library.
+// The cosines of positions, as rope tables have them:
+// rounded to f32 they are those of the C library.
 TEST(Elementary, RotationsAreRoundedAsBefore) {
   for (const float frequency : {1.0f, 0.1f, 0.0072f, 3.16e-5f, 1e-6f}) {
     for (int position = 0; position < 131072; position += 3) {

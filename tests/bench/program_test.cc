@@ -1,5 +1,5 @@
-// What the programs of bench/ have in common: lines that are JSON whatever is in them, and options that
-// are read from one list.
+// What the programs of bench/ have in common:
+// lines that are JSON whatever is in them, and options that are read from one list.
 #include "../../bench/program.h"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <random>
 #include <thread>
@@ -162,6 +163,35 @@ TEST(DiskConcurrency, ATierGoesWhileItIsBusy) {
       }
     }
   }
+}
+
+// It may be of a path of any length. What waits behind it tells when the tier is going: that is
+// settled before the page in work is waited for.
+TEST(DiskConcurrency, AUseIsCutShortWhenTheTierGoes) {
+  const TempFolder folder;
+  std::promise<void> begun;
+  std::promise<TicketPtr> behind;
+  std::atomic<int> looks{0};
+  DiskTierOptions options = options_for(folder / "cache");
+  options.queue.threads = 1;
+  options.fault = [&, waits = behind.get_future().share()](DiskCall call) {
+    if (call != DiskCall::kLook || looks++ > 0) return 0;
+    begun.set_value();
+    finish(waits.get());
+    return 0;
+  };
+  std::vector<PageKey> keys;
+  for (uint64_t i = 0; i < 100; ++i) keys.push_back(key_of(i));
+  const PageBlob blob = blob_of(page_of(100, kPage));
+  TicketPtr use;
+  {
+    DiskTier tier(std::move(options));
+    use = tier.use(keys);
+    behind.set_value(tier.put({keys.data(), 1}, {&blob, 1}));
+    begun.get_future().wait();
+  }
+  EXPECT_TRUE(use->done());
+  EXPECT_EQ(looks, 1);
 }
 
 }  // namespace

@@ -7,8 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -276,6 +279,34 @@ TEST_F(DiskTierPaths, OfOneThatIsInUseTheEndGoesFirst) {
   expect_the_last_go_first(tier);
 }
 
+// Gets go first, and what one of them used last is what a next process must see.
+TEST(DiskTier, APutThatWaitedMakesNoPageOlder) {
+  const TempFolder folder;
+  const std::string cache = folder / "cache";
+  std::promise<void> queued;
+  std::atomic<bool> held{false};
+  DiskTierOptions options = options_for(cache);
+  options.queue.threads = 1;
+  options.fault = [&, go = queued.get_future().share()](DiskCall call) {
+    if (call == DiskCall::kLook && held.exchange(false)) go.wait();
+    return 0;
+  };
+  DiskTier tier(std::move(options));
+  for (uint64_t i = 0; i < 2; ++i) EXPECT_TRUE(put(tier, i, kPage));
+  const PageKey pages[] = {key_of(0), key_of(1)};
+  const PageBlob blob = blob_of(page_of(0, kPage));
+  const PageBuffer buffers[] = {buffer_of(kPage), buffer_of(kPage)};
+  held = true;
+  const TicketPtr holds = tier.exists({pages, 1});
+  const TicketPtr late = tier.put({pages, 1}, {&blob, 1});
+  const TicketPtr used[] = {tier.get({pages + 1, 1}, {buffers + 1, 1}),
+                            tier.get({pages, 1}, {buffers, 1})};
+  queued.set_value();
+  for (const TicketPtr& ticket : {holds, used[0], used[1], late}) finish(ticket);
+  EXPECT_EQ(tier.stats().kept, 1u);
+  EXPECT_GT(fs::last_write_time(file_of(cache, 0)), fs::last_write_time(file_of(cache, 1)));
+}
+
 TEST(DiskTier, RecencyOutlivesTheProcess) {
   const TempFolder folder;
   {
@@ -311,6 +342,11 @@ TEST(DiskTier, ATimeInTheFutureKeepsNothingForEver) {
   EXPECT_TRUE(put(tier, 20, kPage));
   EXPECT_EQ(tier.stats().pages, 3u);
   expect_exact(tier, cache);
+  // And who has it again says when that was.
+  set_last_use(file_of(cache, 20), 4102444800);
+  EXPECT_TRUE(put(tier, 20, kPage));
+  EXPECT_LT(fs::last_write_time(file_of(cache, 20)),
+            fs::file_time_type::clock::now() + std::chrono::hours(1));
 }
 
 TEST(DiskTier, APageAboveTheCapIsRefusedAndNothingGoesForIt) {
@@ -342,6 +378,43 @@ TEST(DiskTier, LeftoversGoButNotTheFilesOfLivingWriters) {
   EXPECT_FALSE(fs::exists(leftover));
   EXPECT_TRUE(fs::exists(living));
   EXPECT_TRUE(fs::exists(foreign));
+}
+
+TEST(DiskTier, WhereFilesCannotBeLockedTheirAgeSaysWhatIsALeftover) {
+  const TempFolder folder;
+  const std::string cache = folder / "cache";
+  SystemCalls calls;
+  calls.no_locks();
+  {
+    DiskTier tier(options_for(cache));
+    EXPECT_TRUE(put(tier, 1, kPage));
+  }
+  const std::string old = cache + "/tmp/" + disk_temporary_name(1, 2);
+  const std::string young = cache + "/tmp/" + disk_temporary_name(3, 4);
+  for (const std::string& path : {old, young}) std::ofstream(path) << "half a page";
+  const std::time_t now = std::time(nullptr);
+  set_last_use(old, now - 3700);
+  set_last_use(young, now - 3000);
+  DiskTier tier(options_for(cache));
+  EXPECT_FALSE(fs::exists(old));
+  EXPECT_TRUE(fs::exists(young));
+  EXPECT_EQ(get(tier, 1, kPage), Got::kRight);
+  EXPECT_EQ(tier.stats().errors, 0u);
+}
+
+// What comes into its place is not looked at: nobody has asked whether others may write to it.
+TEST(DiskTier, AFolderThatIsRenamedStaysTheFolder) {
+  const TempFolder folder;
+  const std::string cache = folder / "cache", moved = folder / "moved", other = folder / "other";
+  DiskTier tier(options_for(cache));
+  EXPECT_TRUE(put(tier, 1, kPage));
+  fs::rename(cache, moved);
+  fs::create_directory(other);
+  fs::create_directory_symlink(other, cache);
+  EXPECT_TRUE(put(tier, 2, kPage));
+  EXPECT_EQ(get(tier, 1, kPage), Got::kRight);
+  expect_exact(tier, moved);
+  EXPECT_TRUE(fs::is_empty(other));
 }
 
 TEST(DiskTier, LeavesForeignFilesAlone) {

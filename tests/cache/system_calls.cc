@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -32,6 +33,11 @@ bool allowed(SystemCall kind, int descriptor, bool* killed) {
 size_t max_bytes() {
   SystemCalls* const calls = current.load();
   return calls ? calls->max_bytes() : SIZE_MAX;
+}
+
+bool can_lock() {
+  SystemCalls* const calls = current.load();
+  return !calls || calls->locks();
 }
 
 // The same for calls that are done or not.
@@ -86,6 +92,7 @@ int SystemCalls::before(SystemCall kind, int descriptor, bool* killed) {
 }  // namespace prefix::testing_support
 
 using prefix::testing_support::allowed;
+using prefix::testing_support::can_lock;
 using prefix::testing_support::end_process;
 using prefix::testing_support::max_bytes;
 using prefix::testing_support::SystemCall;
@@ -125,6 +132,12 @@ int fsync(int file) {
 
 int fdatasync(int file) {
   return allowed(SystemCall::kSync, file) ? static_cast<int>(syscall(SYS_fdatasync, file)) : -1;
+}
+
+int flock(int file, int operation) noexcept {
+  if (can_lock()) return static_cast<int>(syscall(SYS_flock, file, operation));
+  errno = ENOLCK;
+  return -1;
 }
 
 int rename(const char* from, const char* to) noexcept {

@@ -4,6 +4,7 @@
 // nothing.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -32,6 +33,9 @@ class SystemCalls {
   void fail(SystemCall kind, int error);
   // A write does no more at once, as is its right.
   void write_at_most(size_t bytes);
+  // As on some file systems of networks.
+  void no_locks() { locks_ = false; }
+  bool locks() const { return locks_; }
   // SIGKILL instead of call number n from now, n > 0; a write is half done then.
   void kill_at(int n);
 
@@ -45,6 +49,7 @@ class SystemCalls {
   SystemCall failing_ = SystemCall::kWrite;
   int error_ = 0;
   size_t max_bytes_ = SIZE_MAX;
+  std::atomic<bool> locks_{true};
   int left_ = 0;  // calls until the end; 0: it does not come
 };
 

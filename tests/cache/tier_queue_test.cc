@@ -8,10 +8,12 @@
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "disk_support.h"
+#include "support/failing_new.h"
 
 namespace prefix {
 namespace {
@@ -238,6 +240,54 @@ TEST(TierQueue, GetsGoBeforePuts) {
             (std::vector<Kind>{Kind::kExists, Kind::kGet, Kind::kGet, Kind::kPut, Kind::kPut}));
 }
 
+// What a queue with one thread does while all of its calls are there: a letter for each piece.
+class TierQueueTurns : public testing::Test {
+ protected:
+  TicketPtr start(Kind kind, size_t n) {
+    return queue_.start(kind, keys(n), kind == Kind::kGet ? buffers(n) : std::vector<PageBuffer>{},
+                        kind == Kind::kPut ? blobs(n) : std::vector<PageBlob>{});
+  }
+  // Holds up the thread at a piece of one page, until done() opens the gate.
+  void hold() {
+    held_ = start(Kind::kExists, 1);
+    gate_.wait_for_arrivals(1);
+  }
+  std::string done(const std::vector<TicketPtr>& tickets) {
+    gate_.open();
+    for (const TicketPtr& ticket : tickets) finish(ticket);
+    const std::lock_guard lock(mutex_);
+    return order_;
+  }
+
+ private:
+  Gate gate_;
+  std::mutex mutex_;
+  std::string order_;
+  TicketPtr held_;
+  TierQueue queue_{options(1), [this](TierCall& call, size_t, size_t) {
+                     if (call.kind == Kind::kExists) return gate_.pass();
+                     const std::lock_guard lock(mutex_);
+                     order_ += call.kind == Kind::kGet ? 'g' : call.kind == Kind::kPut ? 'P' : 'U';
+                   }};
+};
+
+TEST_F(TierQueueTurns, PutsAndUsesHaveTheirsHoweverManyGetsCome) {
+  hold();
+  const TicketPtr gets = start(Kind::kGet, 30);
+  const TicketPtr puts = start(Kind::kPut, 2);
+  const TicketPtr use = start(Kind::kUse, 5);
+  EXPECT_EQ(done({gets, puts, use}), "ggggggggPggggggggPggggggggUgggggg");
+}
+
+// A turn comes of gets that a put waited for.
+TEST_F(TierQueueTurns, APutThatComesWaitsForGetsLikeAnyOther) {
+  finish(start(Kind::kGet, 30));
+  hold();
+  const TicketPtr gets = start(Kind::kGet, 2);
+  const TicketPtr put = start(Kind::kPut, 1);
+  EXPECT_EQ(done({gets, put}), std::string(30, 'g') + "ggP");
+}
+
 TEST(TierQueue, AUseIsBehindThePutsBeforeItAndBeforeThoseBehindIt) {
   constexpr int kRounds = 300;
   std::atomic<int> begun{0}, ended{0}, uses{0};
@@ -380,6 +430,44 @@ TEST(TierQueue, RoomComesBack) {
   EXPECT_EQ(queue.stats().refused, 1u) << "and is bounded still";
   gate.open();
   finish(puts);
+}
+
+// Each page of a call for which there is none is a miss; the next call finds the queue as it was.
+TEST(TierQueue, WithoutMemoryForACallItsPagesAreMisses) {
+  TierQueue* self = nullptr;
+  TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
+    self->complete(call, first, call.kind == Kind::kGet ? Outcome::kHit : Outcome::kStored);
+  });
+  self = &queue;
+  const std::vector<PageKey> k = keys(4);
+  const std::vector<PageBuffer> read = buffers(4);
+  const std::vector<PageBlob> written = blobs(4);
+  constexpr uint64_t kRounds = 20;
+  for (uint64_t allocations = 0; allocations < kRounds; ++allocations) {
+    TicketPtr get, put, use;
+    {
+      const testing_support::Allowing few(static_cast<int64_t>(allocations));
+      get = queue.start(Kind::kGet, k, read, {});
+    }
+    {
+      const testing_support::Allowing few(static_cast<int64_t>(allocations));
+      put = queue.start(Kind::kPut, k, {}, written);
+    }
+    {
+      const testing_support::Allowing few(static_cast<int64_t>(allocations));
+      use = queue.start(Kind::kUse, k, {}, {});
+    }
+    for (const TicketPtr& ticket : {get, put, use}) finish(ticket);
+    const bool enough = allocations + 1 == kRounds;
+    if (allocations == 0 || enough) {
+      EXPECT_EQ(get->hit(3), enough);
+      EXPECT_EQ(put->hit(3), enough);
+    }
+    const TierStats s = queue.stats();
+    EXPECT_EQ(s.hits + s.misses, 4 * (allocations + 1));
+    EXPECT_EQ(s.stored + s.not_stored, 4 * (allocations + 1));
+    EXPECT_EQ(s.refused, s.misses + s.not_stored);
+  }
 }
 
 TEST(TierQueue, LetsGoOfMemoryBeforeThePageIsDone) {

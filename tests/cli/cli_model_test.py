@@ -58,6 +58,16 @@ class Info(unittest.TestCase):
             said = prefix(*command, "--model", path).stderr
             self.assertEqual(said.count(f"prefix {command[0]}: warning: {says}"), 1, said)
 
+    def test_what_a_file_says_cannot_move_a_cursor(self):
+        path = SHARED["folder"] / "moving \x1b[2J"
+        shutil.copytree(SHARED["model"], path)
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**config, "architectures": ["Own\x1b[2J\x7f\u009bModel"]}))
+        shown = prefix("info", path).stdout
+        self.assertIn("moving  [2J: safetensors, architecture Own [2J  Model, ", shown)
+        self.assertFalse(set("\x1b\x7f\u009b") & set(shown))
+        self.assertEqual(json.loads(prefix("info", path, "--json").stdout)["model"]["architecture"], "Own\x1b[2J\x7f\u009bModel")
+
     def test_what_an_engine_warns_of_is_told_before_there_is_one(self):
         path = SHARED["folder"] / "own code"
         shutil.copytree(SHARED["model"], path)

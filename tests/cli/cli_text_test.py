@@ -263,6 +263,28 @@ class WithText(unittest.TestCase):
         self.assertEqual(untold["texts"], prompts["texts"])
         self.assertEqual(prompts["usage"]["generated"], 12)
 
+    def test_what_is_wrong_with_the_tokenizer_has_its_own_status(self):
+        model = SHARED["folder"] / "broken words"
+        self.write_model(model, 131)
+        requests = [{"text": "w5"}, {"messages": [{"role": "user", "content": "w5"}]}, {"tokens": [5], "max_tokens": 1, "stop": "w7"},
+                    {"task": "rerank", "query": "w5", "documents": ["w6"]}, {"tokens": [5], "max_tokens": 1}]
+        for content, status in (("{", "PREFIX_ERR_FORMAT"), (None, "PREFIX_ERR_NOT_FOUND")):
+            (model / "tokenizer.json").unlink()
+            if content:
+                (model / "tokenizer.json").write_text(content)
+            done = prefix("run", "--model", model, stdin=lines(requests))
+            results = [json.loads(line) for line in done.stdout.splitlines()]
+            self.assertEqual([result["status"] for result in results], [status] * 4 + ["ok"])
+            for result in results[:4]:
+                self.assertIn("tokenizer.json", result["message"])
+
+    def test_kld_of_words_that_the_model_does_not_have(self):
+        model = SHARED["folder"] / "more words"
+        self.write_model(model, 140)
+        done = prefix("kld", "--model", model, "--text", "-", stdin="w5 w6 w139")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("token id 139; the model has ids in [0, 131)", done.stderr)
+
     def test_a_stop_string_may_end_in_bytes(self):
         """Bytes of a character are held back until another token comes; here every token is one."""
         model = SHARED["folder"] / "bytes"

@@ -174,6 +174,32 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 2, command)
             self.assertIn("standard output", done.stderr)
 
+    def test_a_file_that_may_not_be_as_long_is_said(self):
+        request = lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}] * 40)
+        command = ["sh", "-c", 'ulimit -f 1; exec "$0" "$@"', BIN / "prefix", "run", "--model", SHARED["model"], "--out"]
+        done = subprocess.run([*command, SHARED["folder"] / "short"], input=request, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("cannot write to --out", done.stderr)
+        self.assertIn("File too large", done.stderr)
+
+    def test_a_stream_that_is_closed_stays_closed(self):
+        """The next file that is opened would have its number."""
+        results, summary = SHARED["folder"] / "results", SHARED["folder"] / "summary"
+        request = lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}])
+        for closed, out, code, said in (("<&-", ["--out", results], 2, "cannot read --in"), (">&-", [], 2, "standard output"),
+                                        ("2>&-", ["--out", results], 0, "")):
+            for path in (results, summary):
+                path.write_text("")
+            command = ["sh", "-c", f'exec "$0" "$@" {closed}', BIN / "prefix", "run", "--model", SHARED["model"], "--progress", "on"]
+            done = subprocess.run([*command, "--summary", summary, *out], input=request, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), closed)
+            self.assertIn(said, done.stderr)
+            for path in (results, summary):
+                if code == 0:
+                    json.loads(path.read_text())
+                else:
+                    self.assertEqual(path.read_text(), "", closed)
+
     def test_an_option_has_one_value(self):
         model = SHARED["model"]
         for flags in (["--option", "dtype=bf16", "--dtype", "f32"], ["--option", "rows=9", "--option", "rows=8"],

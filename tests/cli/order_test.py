@@ -8,10 +8,11 @@ import csv
 import io
 import json
 import random
+import subprocess
 import sys
 import unittest
 
-from outside import SHARED, lines, main, prefix
+from outside import BIN, SHARED, lines, main, prefix
 
 FILMS = [{"id": 1, "film": "Dune", "text": "a \"quoted\"\nline"}, {"id": 2, "film": "Heat", "text": None},
          {"id": 3, "film": "Dune", "text": "é"}, {"id": 4, "text": "no film"}]
@@ -133,6 +134,17 @@ class Order(unittest.TestCase):
         path = SHARED["folder"] / "long.jsonl"
         path.write_text(lines([{"a": i} for i in range(3000)]))
         self.assertIn("reading", order("", "--in", path, "--progress", "on").stderr)
+
+
+class Input(unittest.TestCase):
+    def test_what_was_read_of_standard_input_is_not_read_again(self):
+        path = SHARED["folder"] / "read.jsonl"
+        path.write_text(lines([{"text": "a"}, {"text": "b"}]))
+        for command in (["order"], ["partition", "--parts", "1"]):
+            with open(path, "rb", buffering=0) as source:
+                source.readline()
+                done = subprocess.run([BIN / "prefix", *command], stdin=source, capture_output=True, text=True)
+            self.assertEqual([json.loads(line)["text"] for line in done.stdout.splitlines()], ["b"], command)
 
 
 class Values(unittest.TestCase):

@@ -1,5 +1,5 @@
-// Adapters: requests with several of them in one batch get the bits that each gets alone, and nothing
-// that one computed reaches another, wherever it was kept.
+// Adapters: requests with several of them in one batch get the bits that each gets alone, and
+// nothing that one computed reaches another, wherever it was kept.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Models whose tokens see those behind them: against Hugging Face transformers, and bit by bit alone,
-// in company, and with any number of threads.
+// Models whose tokens see those behind them: against Hugging Face transformers, and bit by bit
+// alone, in company, and with any number of threads.
 #include <gtest/gtest.h>
 
 #include <map>

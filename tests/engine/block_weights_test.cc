@@ -1,5 +1,5 @@
-// Option weights=packed: engines whose matrices stay in the blocks of their GGUF file keep the promise
-// of invariance_test.cc, are near the others, and take the memory of the file.
+// Option weights=packed: engines whose matrices stay in the blocks of their GGUF file keep the
+// promise of invariance_test.cc, are near the others, and take the memory of the file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,8 +122,8 @@ TEST(BlockWeightsOptions, AreCheckedByName) {
                [&] { open({{"weights", "packed"}, {"device", "cuda"}}); });
 }
 
-// Weights of four and eight bits that are no blocks in their file, and have the numbers of some; and
-// experts, which are blocks in one of two files.
+// Weights of four and eight bits that are no blocks in their file, and have the numbers of some;
+// and experts, which are blocks in one of two files.
 TEST(BlockWeightsOptions, AwqGptqAndMxfp4StayInBlocksOfTheSameNumbers) {
   for (const auto& [name, blocks] : std::map<std::string, bool>{{"quantised-awq", true},
                                                                 {"quantised-gptq4", true},
@@ -151,7 +151,8 @@ TEST(BlockWeightsOptions, AwqGptqAndMxfp4StayInBlocksOfTheSameNumbers) {
     EXPECT_EQ(info.weight_bytes < plain->info().weight_bytes, blocks) << name;
     EXPECT_TRUE(testing_support::same_bits(logits(*of({{"rows", "7"}, {"isa", "scalar"}})),
                                            logits(*packed)));
-    // What lies beside the blocks, the head and the embedding, has the same bits at every level, too.
+    // What lies beside the blocks, the head and the embedding,
+    // has the same bits at every level, too.
     const auto whole = of({{"kv", "int8"}, {"isa", "scalar"}});
     for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
       if (!level.available) continue;

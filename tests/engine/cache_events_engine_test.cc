@@ -222,7 +222,8 @@ TEST(EngineEvents, NamesAreTheSameInTwoEnginesAndDifferAcrossNamespaces) {
   EXPECT_GT(count, 40u);
 }
 
-// Events and tiers need the weights' hash, which is made behind the last weights and ends as they do.
+// Events and tiers need the weights' hash, which is made behind the
+// last weights and ends as they do.
 TEST(EngineEvents, ALoadThatNamesTheWeightsCanBeEnded) {
   const TempFolder folder;
   for (const auto& [key, value] : {std::pair<const char*, std::string>("cache_events", "100"),

@@ -143,31 +143,37 @@ class RandomStates {
   std::vector<NodeId> pinned_;
 };
 
-class EventsOfBlocks : public testing::TestWithParam<int32_t> {};
+class EventsOfBlocks : public testing::TestWithParam<int32_t> {
+ protected:
+  // What was told is what the tree holds: to a reader of all events, and to one of a dump.
+  void expect_told(Watched& watched, int operation) {
+    watched.read(router_, next_);
+    const auto blocks = watched.blocks();
+    ASSERT_EQ(router_.blocks(), blocks);
+    seen_ += static_cast<int64_t>(blocks.size());
+    if (operation % 10 != 0) return;
+    EventRouter fresh(GetParam());
+    watched.dump(fresh);
+    ASSERT_EQ(fresh.blocks(), blocks);
+  }
+
+  EventRouter router_{GetParam()};
+  int64_t next_ = 0, seen_ = 0;  // the event that is read next; blocks, over all operations
+};
 
 TEST_P(EventsOfBlocks, TellWhatTheTreeHolds) {
   const int32_t block = GetParam();
   Watched watched(1 << 20, block);
   RandomTree tree(watched.cache, 41);
-  EventRouter router(block);
-  int64_t next = 0, seen = 0;
   const int operations = cases(60000);
-  for (int i = 0; i < operations || router.blocks().empty(); ++i) {
+  for (int i = 0; i < operations || router_.blocks().empty(); ++i) {
     tree.step();
-    watched.read(router, next);
-    const auto blocks = watched.blocks();
-    ASSERT_EQ(router.blocks(), blocks) << "operation " << i;
-    seen += static_cast<int64_t>(blocks.size());
-    if (i % 10 == 0) {
-      EventRouter fresh(block);
-      watched.dump(fresh);
-      ASSERT_EQ(fresh.blocks(), blocks) << "operation " << i;
-    }
+    expect_told(watched, i);
     if (HasFatalFailure()) FAIL() << "operation " << i;
   }
-  EXPECT_GT(next, operations / block);
-  EXPECT_GT(seen, operations / block);
-  watched.leave(router, next);
+  EXPECT_GT(next_, operations / block);
+  EXPECT_GT(seen_, operations / block);
+  watched.leave(router_, next_);
 }
 
 // With recurrent layers: as deep as a state is, and no deeper.
@@ -176,27 +182,17 @@ TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
   Watched watched(1 << 20, block, true);
   RandomTree tree(watched.cache, 47);
   RandomStates states(watched.cache, tree.random());
-  EventRouter router(block);
-  int64_t next = 0, seen = 0;
   // Few paths reach a state behind a whole large block.
   const int operations = std::max(cases(60000), 100 * block);
-  for (int i = 0; i < operations || router.blocks().empty(); ++i) {
+  for (int i = 0; i < operations || router_.blocks().empty(); ++i) {
     i % 2 ? states.step() : tree.step();
     watched.cache.tree.check();
-    watched.read(router, next);
-    const auto blocks = watched.blocks();
-    ASSERT_EQ(router.blocks(), blocks) << "operation " << i;
-    seen += static_cast<int64_t>(blocks.size());
-    if (i % 10 == 0) {
-      EventRouter fresh(block);
-      watched.dump(fresh);
-      ASSERT_EQ(fresh.blocks(), blocks) << "operation " << i;
-    }
+    expect_told(watched, i);
     if (HasFatalFailure()) FAIL() << "operation " << i;
   }
-  EXPECT_GT(next, operations / block / 4);
-  EXPECT_GT(seen, operations / block / 2);
-  watched.leave(router, next);
+  EXPECT_GT(next_, operations / block / 4);
+  EXPECT_GT(seen_, operations / block / 2);
+  watched.leave(router_, next_);
 }
 
 TEST(CacheEvents, KeysAndValuesBehindAStateAreNotStored) {

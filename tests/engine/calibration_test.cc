@@ -1,5 +1,5 @@
-// The inputs by which compute=int8 rounds weights: of each matrix there are some, and they have the same
-// bits wherever they were computed.
+// The inputs by which compute=int8 rounds weights:
+// of each matrix there are some, and they have the same bits wherever they were computed.
 #include "engine/calibration.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Dense layers behind the pooling: what they make of a text's vector, whose bits nothing else changes.
+// Dense layers behind the pooling: what they make of a text's vector,
+// whose bits nothing else changes.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -149,8 +150,8 @@ TEST_F(Dense, WhatDoesNotFitIsNamed) {
   EXPECT_NO_THROW(make_engine(checkpoint_));
 }
 
-// In front of the pooling they change no vector of a text as it is asked for here; behind other modules they
-// would.
+// In front of the pooling they change no vector of a text as it is asked for here;
+// behind other modules they would.
 TEST_F(Dense, OthersThanThoseBehindThePoolingAreLeftAlone) {
   const auto open = [&](std::initializer_list<const char*> kinds) {
     auto list = nlohmann::json::array();

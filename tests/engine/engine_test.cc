@@ -183,7 +183,10 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
           {{"dtype", dtype}, {"rows", "64"}, {"max_positions", "2048"}});
       const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
       const auto engine = Engine::create(checkpoint.path(), options, nullptr);
-      run(*engine, {logits(counting(80)), generate(counting(5), 3)});
+      std::vector<RequestSpec> batch = {logits(counting(80))};
+      // As many generations as a step has rows.
+      for (int32_t i = 0; i < 64; ++i) batch.push_back(generate({i + 1, 5, 7}, 3));
+      run(*engine, batch);
       const EngineStats stats = engine->stats();
       EXPECT_EQ(estimate.weight_bytes, stats.weight_bytes);
       EXPECT_EQ(estimate.kv_budget_bytes / estimate.kv_bytes_per_token / 32,

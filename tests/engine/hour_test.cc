@@ -13,8 +13,8 @@ namespace {
 
 using namespace testing_support;
 
-// Little work and much memory for each token, so that keys and values outweigh everything else: in f32, which takes the
-// bytes of heads twice as wide in bf16 for half of their work.
+// Little work and much memory for each token, so that keys and values outweigh everything else: in
+// f32, which takes the bytes of heads twice as wide in bf16 for half of their work.
 tools::CheckpointShape wide_cache() {
   tools::CheckpointShape shape;
   shape.hidden = 32;
@@ -144,7 +144,8 @@ TEST(Hour, TheBudgetHoldsAndWhatIsTrackedIsWhatIsThere) {
     for (size_t i = 0; i < job->count(); ++i) failed += job->result(i).status != Code::kOk;
   }
   const EngineStats end = engine->stats();
-  // A request takes its pages at once, or evicts first: what is left free is less than the longest one asks for.
+  // A request takes its pages at once, or evicts first:
+  // what is left free is less than the longest one asks for.
   EXPECT_GE(end.kv_bytes_peak, budget - kLongest / 32 * page)
       << "the budget was not what limited it";
   EXPECT_GT(end.evictions, seconds / 10);

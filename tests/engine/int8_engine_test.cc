@@ -86,7 +86,8 @@ TEST(Int8Options, AreCheckedByName) {
                [&] { open({{"compute", "int8"}, {"device", "cuda:1"}}); });
 }
 
-// What is packed is seen from shapes alone. A head multiplies what its inputs' rounding takes away, too.
+// What is packed is seen from shapes alone. A head multiplies what its
+// inputs' rounding takes away, too.
 TEST(Int8Options, RoutersStayAndAHeadThatIsKept) {
   const ModelFiles files = open_model(testing_support::golden_models() + "/qwen3-moe-base");
   for (const bool kept : {false, true}) {

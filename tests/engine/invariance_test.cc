@@ -170,8 +170,8 @@ TEST_P(ArchitectureInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCached
 INSTANTIATE_TEST_SUITE_P(Names, ArchitectureInvariance,
                          testing::Values("mistral", "granite", "gemma", "smollm3"));
 
-// So many columns of q, k and v that blocks of rows project them in slices: of 4, 4, 4 and 2 heads, the third with
-// queries and keys. OLMo-2 norms all heads together.
+// So many columns of q, k and v that blocks of rows project them in slices: of 4, 4, 4 and 2 heads,
+// the third with queries and keys. OLMo-2 norms all heads together.
 class SlicesOfHeads : public testing::TestWithParam<const char*> {};
 
 TEST_P(SlicesOfHeads, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {

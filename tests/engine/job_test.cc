@@ -8,11 +8,11 @@ namespace {
 
 // The events of a job that nobody reads are counted beyond 2^20 of them, and the reader is told.
 TEST(Job, TellsOfEventsThatWereLost) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMaxEvents = 1 << 20;
   Job job(std::vector<RequestSpec>(2));
-  for (int64_t i = 0; i < kMost + 5; ++i) job.post(0, Event::kToken, static_cast<int32_t>(i));
+  for (int64_t i = 0; i < kMaxEvents + 5; ++i) job.post(0, Event::kToken, static_cast<int32_t>(i));
   job.finish(0);
-  for (int64_t i = 0; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->token, i);
+  for (int64_t i = 0; i < kMaxEvents; ++i) ASSERT_EQ(job.next_event(0)->token, i);
   const auto lost = job.next_event(0);
   EXPECT_EQ(lost->kind, Event::kLost);
   EXPECT_EQ(lost->count, 5);
@@ -61,11 +61,11 @@ TEST(Job, TellsAllOfItsEvents) {
 
 // What is lost are tokens: there is one start for each request, as there is one end.
 TEST(Job, LosesNoStart) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMaxEvents = 1 << 20;
   Job job(std::vector<RequestSpec>(2));
-  for (int64_t i = 0; i < kMost + 2; ++i) job.post(0, Event::kToken);
+  for (int64_t i = 0; i < kMaxEvents + 2; ++i) job.post(0, Event::kToken);
   job.post(1, Event::kStarted);
-  for (int64_t i = 0; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
+  for (int64_t i = 0; i < kMaxEvents; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
   EXPECT_EQ(job.next_event(0)->count, 2);
   const auto started = job.next_event(0);
   EXPECT_EQ(started->kind, Event::kStarted);
@@ -74,12 +74,12 @@ TEST(Job, LosesNoStart) {
 
 // As soon as there is room, before the next event.
 TEST(Job, TellsWhereEventsWereLost) {
-  constexpr int64_t kMost = 1 << 20;
+  constexpr int64_t kMaxEvents = 1 << 20;
   Job job(std::vector<RequestSpec>(1));
-  for (int64_t i = 0; i < kMost + 3; ++i) job.post(0, Event::kToken);
+  for (int64_t i = 0; i < kMaxEvents + 3; ++i) job.post(0, Event::kToken);
   for (int64_t i = 0; i < 2; ++i) job.next_event(0);
   job.post(0, Event::kToken, 9);
-  for (int64_t i = 2; i < kMost; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
+  for (int64_t i = 2; i < kMaxEvents; ++i) ASSERT_EQ(job.next_event(0)->kind, Event::kToken);
   const auto lost = job.next_event(0);
   EXPECT_EQ(lost->kind, Event::kLost);
   EXPECT_EQ(lost->count, 3);

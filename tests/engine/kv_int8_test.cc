@@ -1,5 +1,5 @@
-// Option kv: engines whose keys and values are whole numbers keep the promise of invariance_test.cc,
-// stay near the others, take the memory they say, and share no page with them.
+// Option kv: engines whose keys and values are whole numbers keep the promise of
+// invariance_test.cc, stay near the others, take the memory they say, and share no page with them.
 #include <gtest/gtest.h>
 
 #include <random>

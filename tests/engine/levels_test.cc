@@ -1,5 +1,5 @@
-// compute=int8 kv=int8: whole models have the same bits at every level of this machine, besides what
-// invariance_test.cc promises, and those of tests/golden/level_bits.json on every machine.
+// compute=int8 kv=int8: whole models have the same bits at every level of this machine, besides
+// what invariance_test.cc promises, and those of tests/golden/level_bits.json on every machine.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <random>
 #include <utility>
@@ -28,6 +29,10 @@ struct LowerTiersTest : testing::Test {
     limits.lookup_pages = lookup_pages;
     limits.write_pages = waiting_pages;
     limits.now = [this] { return now; };
+    limits.wall = [this] { return wall; };
+    limits.wait = [this](const Ticket& ticket, std::chrono::nanoseconds time) {
+      if (!ticket.done()) wait(time);
+    };
     limits.reserved_tokens = [this](int32_t) { return reserved; };
     auto first = std::make_unique<FakeTier>();
     auto second = std::make_unique<FakeTier>();
@@ -84,6 +89,10 @@ struct LowerTiersTest : testing::Test {
   }
 
   Clock::time_point now{};
+  Clock::time_point wall{};  // of flush(), whose waits take no time but here
+  std::function<void(std::chrono::nanoseconds)> wait = [this](std::chrono::nanoseconds time) {
+    wall += time;
+  };
   int64_t reserved = 0;                              // tokens by which generations will grow
   size_t lookup_pages = 1024, waiting_pages = 4096;  // for open()
   SmallCache cache{64};

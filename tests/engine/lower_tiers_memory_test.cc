@@ -1,5 +1,5 @@
-// No memory in the middle of a fetch, at every allocation there is: it ends early, as after any other
-// miss, and the next one finds everything.
+// No memory in the middle of a fetch, at every allocation there is: it ends early, as after any
+// other miss, and the next one finds everything.
 #include <cstring>
 #include <functional>
 

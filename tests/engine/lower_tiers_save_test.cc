@@ -254,12 +254,37 @@ TEST_F(LowerTiersTest, ThatAPathWhichGrowsIsInUseIsTold) {
 }
 
 TEST_F(LowerTiersTest, FlushEndsWhenTimeIsUpOrAllIsWritten) {
+  const Clock::time_point start = wall;
   add_and_save(prompt(160));
   tiers->flush(0ms);
   add_and_save(prompt(160));
   near->answer();
   far->answer();
   tiers->flush(std::chrono::hours(1));
+  EXPECT_EQ(wall, start);
+}
+
+// As an engine that is closed does, whatever a tier and its server are at.
+TEST_F(LowerTiersTest, FlushWaitsFiveSecondsForATierThatNeverAnswers) {
+  const Clock::time_point start = wall;
+  for (int i = 0; i < 3; ++i) add_and_save(prompt(160));
+  tiers->flush();
+  EXPECT_EQ(wall - start, 5s);
+  EXPECT_EQ(near->pages.size(), 0u);
+}
+
+// Nor does it go on with what follows when room comes.
+TEST_F(LowerTiersTest, FlushEndsInTheMiddleOfARestWhenTimeIsUp) {
+  open(1s, 100, 1);
+  const Clock::time_point start = wall;
+  wait = [this](std::chrono::nanoseconds) {
+    wall += 1s;
+    answer();
+  };
+  add_and_save(prompt(320));
+  tiers->flush();
+  EXPECT_EQ(wall - start, 5s);
+  EXPECT_EQ(near->pages.size(), 5u) << "of ten, one a second";
 }
 
 }  // namespace

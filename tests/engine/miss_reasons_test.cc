@@ -212,7 +212,8 @@ TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
   EXPECT_LE(Misses::of(*engine).first_seen, expected + expected / 100);
 }
 
-// What include/prefix.h promises: of the last 32,000 pages nearly all are known, whatever came before.
+// What include/prefix.h promises: of the last 32,000 pages nearly all are known,
+// whatever came before.
 TEST(MissReasonsOfManyPages, TheLastOnesAreRemembered) {
   constexpr int32_t kPages = 32000;
   MissReasons reasons;

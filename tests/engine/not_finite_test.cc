@@ -9,6 +9,7 @@
 #include "cache/snapshot_file.h"
 #include "ops/finite.h"
 #include "poisoned_checkpoint.h"
+#include "recurrent_support.h"
 #include "snapshot_support.h"
 
 namespace prefix {
@@ -264,6 +265,41 @@ TEST(NotFiniteRequest, AGenerationThatRunsOnEndsAlone) {
   Tokens path = spec.tokens;
   path.insert(path.end(), drawn.begin(), drawn.end());
   EXPECT_EQ(look_up(*engine, path).cached_tokens, static_cast<int64_t>(40 + first));
+}
+
+// What it has is the state behind the NaN, which nobody may go on from.
+TEST(NotFiniteRequest, AGenerationLeavesNoStateOfTheStepThatFailed) {
+  for (const char* const family : {"granite", "qwen", "nemotron", "lfm2"}) {
+    SCOPED_TRACE(family);
+    tools::CheckpointShape shape = hybrid_shape(family);
+    shape.tied = false;
+    const TinyCheckpoint checkpoint(shape);
+    std::mt19937 random(9);
+    const Tokens prompt = random_tokens(random, 40, kBadToken);
+    RequestSpec spec = generation(prompt, 12);
+    spec.sampling.temperature = 100;  // many different tokens
+    spec.sampling.seed = 3;
+    const Tokens drawn = run_all(*make_engine(checkpoint), {spec})->result(0).tokens;
+    const auto bad = std::find_if(drawn.begin() + 2, drawn.end(), [&](int32_t token) {
+      return token >= kBadToken && token != drawn[0] && token != drawn[1];
+    });
+    ASSERT_NE(bad, drawn.end()) << "choose another seed";
+    StoredWeights(checkpoint.path())
+        .set(shape.architecture == "nemotron_h" ? "backbone.embeddings.weight"
+                                                : "model.embed_tokens.weight",
+             *bad, 3, NAN);
+
+    const auto engine = make_engine(checkpoint);
+    EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kNotFinite);
+    const RequestSpec next = logits_of(joined(joined(prompt, {drawn.begin(), bad}), {1, 2}));
+    const RequestResult want = run_all(*make_engine(checkpoint), {next})->result(0);
+    const RequestResult got = run_all(*engine, {next})->result(0);
+    ASSERT_EQ(want.status, Code::kOk) << want.message;
+    EXPECT_TRUE(same_bits(got, want)) << got.message;
+    // In its first step there is no state yet.
+    EXPECT_EQ(run_all(*engine, {generation({*bad, 1, 2}, 3)})->result(0).status, Code::kNotFinite);
+    engine->check();
+  }
 }
 
 // A snapshot of a library that did not look, or of somebody else.

@@ -264,7 +264,8 @@ TEST_F(Packed, IsTheSameFileAtEveryLevelAndAnyThreads) {
 }
 
 TEST_F(Packed, OtherMatricesMayBeAddedAndNoneTakenAway) {
-  // The head is in the file as it was: it can be packed while it is loaded, by the inputs that it has there.
+  // The head is in the file as it was: it can be packed while it is loaded,
+  // by the inputs that it has there.
   const OptionList all = {{"compute_keep", ""}};
   const auto added = open_int8(path_, all), whole = open_int8(checkpoint_.path(), all);
   EXPECT_EQ(added->stats().weight_bytes, whole->stats().weight_bytes);
@@ -475,8 +476,8 @@ TEST_F(Packed, MatricesOfLayersThatAreNotThereAreRefused) {
   expect_refused(Code::kFormat, {"int8.layers.1.", "not part of this architecture"});
 }
 
-// Address space of the process, of which the memory of matrices is a part from the moment on that it
-// is asked for.
+// Address space of the process, of which the memory of matrices is a part from the
+// moment on that it is asked for.
 int64_t address_space() {
   int64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

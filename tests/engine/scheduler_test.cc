@@ -119,8 +119,8 @@ TEST_F(SchedulerTest, WhatNobodyMakesRoomForInAQuotaDoesNotWait) {
   EXPECT_EQ(tree->held_tokens(), 0);
 }
 
-// Whom pages lack is tried when some came free, or nobody holds them any more, and not in every step.
-// An operation of the tree, or the try of one, is a tick of its clock.
+// Whom pages lack is tried when some came free, or nobody holds them any more, and not in every
+// step. An operation of the tree, or the try of one, is a tick of its clock.
 struct LacksPages : SchedulerTest {
   // Takes 5 of the pages for as long as it runs.
   std::shared_ptr<Job> run_long(int32_t number) { return submit({generate(text(number, 32), 64)}); }
@@ -177,8 +177,8 @@ TEST_F(LacksPages, RunsWhenWhatIsPinnedIsLetGoOf) {
   finish_all();
 }
 
-// What is cached in a namespace with a floor is out of reach for others: until the floor is lower, or
-// the owner drops it, or its time is up.
+// What is cached in a namespace with a floor is out of reach for others: until the floor is lower,
+// or the owner drops it, or its time is up.
 TEST_F(LacksPages, RunsWhenAFloorIsLowerOrNothingIsLeftUnderIt) {
   for (int how = 0; how < 3; ++how) {
     SCOPED_TRACE(how);

@@ -189,7 +189,8 @@ TEST_F(Snapshots, OfSomeNamespaces) {
   expect_error(Code::kNotFound, {"namespace 9"}, [&] { first->save_snapshot(path, {0, 9}); });
 }
 
-// A choice that reaches beyond the short rotation has the long one, as the same tokens without a choice.
+// A choice that reaches beyond the short rotation has the long one,
+// as the same tokens without a choice.
 TEST_F(Snapshots, ChoicesRotateByTheirWholeLength) {
   const std::string model = golden_models() + "/phi3-longrope";
   if (!fs::exists(model)) GTEST_SKIP() << "tools/golden/make_models.py has not written " << model;

@@ -153,8 +153,8 @@ TEST_P(StateCache, AGenerationWithoutRoomForTwoStatesIsRefusedWithBothNumbers) {
 
 // --- events --------------------------------------------------------------------------------------
 
-// A cache with hardly any room for states: sequences take them from each other, and the step goes to those
-// that decode first. All the same every request ends.
+// A cache with hardly any room for states: sequences take them from each other, and the step goes
+// to those that decode first. All the same every request ends.
 TEST_P(StateCache, EverySequenceGetsOnWithHardlyAnyStates) {
   for (uint32_t seed = 0; seed < static_cast<uint32_t>(quick() ? 4 : 40); ++seed) {
     SCOPED_TRACE(seed);
@@ -354,8 +354,8 @@ TEST_P(StateCache, TheStatesOfGenerationsThatEndStayInTheQuota) {
   EXPECT_GT(states, 0);
 }
 
-// Two that begin alike, one in front of the third and one behind it, which begins otherwise: it must
-// not take the state that the first one continues from.
+// Two that begin alike, one in front of the third and one behind it, which begins otherwise: it
+// must not take the state that the first one continues from.
 TEST_P(StateCache, NobodyTakesTheStateOfASequenceInFront) {
   const Tokens first = text(60), other = text(60),
                behind = joined(first_tokens(first, 30), text(30));
@@ -383,8 +383,8 @@ TEST_P(StateCache, AHigherPriorityGetsOnWithoutMemory) {
   }
 }
 
-// A pin of a prompt that runs: the memory that is set aside for the states of all does not become the
-// lease's.
+// A pin of a prompt that runs: the memory that is set aside for the states of
+// all does not become the lease's.
 TEST_P(StateCache, APinOfARunningPromptHoldsNobodyUp) {
   for (int64_t pages = state_pages() + 9; pages < 2 * state_pages() + 14; ++pages) {
     const auto e = open({{"cache_bytes", std::to_string(pages * page_bytes())}, {"rows", "4"}});

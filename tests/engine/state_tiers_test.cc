@@ -102,8 +102,8 @@ TEST_P(StateTiers, AWarmedPrefixServesAllThatBeginSo) {
     EXPECT_TRUE(same_bits(job->result(i), cold(batch[i]))) << i;
 }
 
-// What was asked for stays so in another process: a long path does not lose it. A state that was saved
-// before somebody asked for it is saved once more.
+// What was asked for stays so in another process: a long path does not lose it. A state that was
+// saved before somebody asked for it is saved once more.
 TEST_P(StateTiers, AStateThatWasAskedForIsSoInAnotherProcess) {
   for (const bool asked : {false, true}) {
     const Tokens prompt = text(50);
@@ -172,8 +172,8 @@ TEST_P(StateTiers, WithoutAStateNothingIsFetched) {
   EXPECT_EQ(second->tiers().front().stats.hits, 0u);
 }
 
-// Any file may be damaged: of the state, of the page of its last tokens, of the full pages. Only the
-// mark that it was asked for can be done without.
+// Any file may be damaged: of the state, of the page of its last tokens, of the full pages. Only
+// the mark that it was asked for can be done without.
 TEST_P(StateTiers, ADamagedFileIsAMiss) {
   const Tokens prompt = text(75);
   const RequestSpec spec = logits_of(joined(prompt, text(5)));

@@ -1,5 +1,5 @@
-// Whole texts of models whose tokens see those behind them: the same text asked again is answered from
-// what was read of it, with the bits that computing it has, and nothing else is.
+// Whole texts of models whose tokens see those behind them: the same text asked again is answered
+// from what was read of it, with the bits that computing it has, and nothing else is.
 #include "engine/schedule/texts.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ namespace {
 using namespace testing_support;
 using Tokens = std::vector<int32_t>;
 
-// --- rows -----------------------------------------------------------------------------------------
+// --- rows
+// -----------------------------------------------------------------------------------------
 
 TEST(TextRows, AreFoundByTheirPositions) {
   const TextRows all{{TextRows::kMean, 0, 4, 7}, {1, 1, 2, 2, 3, 3, 4, 4}};
@@ -91,7 +92,8 @@ TEST(TextRows, AreKeptInPagesOfTheCache) {
   }
 }
 
-// --- engines --------------------------------------------------------------------------------------
+// --- engines
+// --------------------------------------------------------------------------------------
 
 RequestSpec embedding(Tokens tokens, Pooling pooling = Pooling::kMean, int32_t name_space = 0) {
   RequestSpec spec;

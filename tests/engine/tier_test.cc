@@ -161,6 +161,19 @@ TEST_F(Tiers, AnotherNamespaceGetsNone) {
   EXPECT_EQ(page_files(folder).size(), 9u);
 }
 
+// Below memory a namespace is its name.
+TEST_F(Tiers, WhoseNamespaceWasClosedFindsItsPagesAgain) {
+  EXPECT_EQ(cached_by({}, "tenant a"), 0);
+  const auto engine = open_over(folder);
+  for (int visit = 0; visit < 2; ++visit) {
+    const int32_t tenant = engine->open_namespace("tenant a");
+    EXPECT_EQ(run_all(*engine, {generate(prompt, tenant)})->result(0).usage.cached, 96);
+    engine->close_namespace(tenant);
+    EXPECT_EQ(page_files(folder).size(), 3u);
+  }
+  EXPECT_EQ(engine->stats().fetched_tokens, 2 * 96);
+}
+
 TEST_F(Tiers, AnotherNumericModeGetsNone) {
   EXPECT_EQ(cached_by({{"dtype", "bf16"}}), 0);
   EXPECT_EQ(cached_by({{"dtype", "f32"}}), 0);

@@ -1,5 +1,5 @@
-// What the rest of the cache makes of paths whose front pages were given back: nothing is told, kept,
-// saved or announced that is not there.
+// What the rest of the cache makes of paths whose front pages were given back: nothing is told,
+// kept, saved or announced that is not there.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

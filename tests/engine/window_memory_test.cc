@@ -1,5 +1,5 @@
-// Memory behind sliding windows: a request whose path does not fit runs through a band of frames, and
-// the bits are those of an engine that keeps everything.
+// Memory behind sliding windows: a request whose path does not fit runs through a band of frames,
+// and the bits are those of an engine that keeps everything.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -67,6 +67,33 @@ struct WindowMemory : SchedulerTest {
     tree->check();
     expect_same(*job);
     return job;
+  }
+  // A step of a random test, in which a job may be cancelled. Finished jobs leave `open`; those that
+  // were not `refused` must have the results of an engine that keeps everything. Returns how many
+  // that were.
+  template <typename Refused>
+  int random_step(std::vector<std::shared_ptr<Job>>& open, const Refused& refused) {
+    step();
+    tree->check();
+    EXPECT_GE(pool->available(), 0);
+    if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
+    int compared = 0;
+    std::erase_if(open, [&](const std::shared_ptr<Job>& job) {
+      if (!job->finished(0)) return false;
+      if (refused(*job)) return true;
+      expect_same(*job);
+      ++compared;
+      return true;
+    });
+    return compared;
+  }
+  template <typename Refused>
+  void finish_open(const std::vector<std::shared_ptr<Job>>& open, const Refused& refused) {
+    finish_all();
+    tree->check();
+    EXPECT_EQ(pool->bands(), 0);
+    for (const auto& job : open)
+      if (!refused(*job)) expect_same(*job);
   }
   static Tokens join(Tokens a, const Tokens& b) {
     a.insert(a.end(), b.begin(), b.end());
@@ -213,8 +240,8 @@ TEST_F(WindowMemory, ManyBranchesInsideAPageRunOneAfterAnother) {
   expect_all_same(jobs);
 }
 
-// Two paths part in mid-page; the page before the fork goes with the one that is ahead, and the other
-// has a copy. Its own rows are read there, those before the fork are not.
+// Two paths part in mid-page; the page before the fork goes with the one that is ahead, and the
+// other has a copy. Its own rows are read there, those before the fork are not.
 TEST_F(WindowMemory, RowsBeforeAForkWhosePageIsGoneAreComputedAnew) {
   open_pages(2 * kBand);
   const Tokens prompt = random_text(600);
@@ -224,7 +251,8 @@ TEST_F(WindowMemory, RowsBeforeAForkWhosePageIsGoneAreComputedAnew) {
   EXPECT_EQ(run(logprobs(other, 203))->edit_result(0).usage.cached, 0);
 }
 
-// Three paths part in one page, and the one that is behind leaves it last: it copies what is before.
+// Three paths part in one page, and the one that is behind leaves it last:
+// it copies what is before.
 TEST_F(WindowMemory, APageIsKeptForABranchThatLeavesItLater) {
   open_pages(3 * kBand);
   const Tokens prompt = random_text(800);
@@ -234,8 +262,8 @@ TEST_F(WindowMemory, APageIsKeptForABranchThatLeavesItLater) {
   expect_all_same({submit({logits_of(prompt)}), submit({leaves}), submit({behind})});
 }
 
-// A path leaves a page and gives it back: what others have in it goes, to the end of the page. The first
-// two end with a step, before the third one leaves.
+// A path leaves a page and gives it back: what others have in it goes, to the end of the page. The
+// first two end with a step, before the third one leaves.
 TEST_F(WindowMemory, WhatLiesInAPageThatWasLeftGoesWithIt) {
   open_window(1, 12, 16);
   const Tokens prompt = random_text(500);
@@ -246,8 +274,8 @@ TEST_F(WindowMemory, WhatLiesInAPageThatWasLeftGoesWithIt) {
   EXPECT_EQ(tree->match(0, prompt).matched, 486);
 }
 
-// The last one begins with a row that is there already, whose page its path has left since for that of
-// another: too many pages for one step of a band.
+// The last one begins with a row that is there already, whose page its path has left since for that
+// of another: too many pages for one step of a band.
 TEST_F(WindowMemory, ARowIsReadAgainBeforeItsPathGoesOnElsewhere) {
   open_window(32, 11, 2);
   const Tokens prompt = random_text(200);
@@ -257,8 +285,8 @@ TEST_F(WindowMemory, ARowIsReadAgainBeforeItsPathGoesOnElsewhere) {
   expect_all_same({submit(all)});
 }
 
-// The row of the first token, which is there, is read when its request gets one: until then the path
-// behind it stays, and the other one, which has gone on in it meanwhile, waits.
+// The row of the first token, which is there, is read when its request gets one: until then the
+// path behind it stays, and the other one, which has gone on in it meanwhile, waits.
 TEST_F(WindowMemory, WhoIsFarAheadWaitsForRowsThatAreReadAgain) {
   open_window(32, 8, 1);
   const Tokens prompt = random_text(244);
@@ -269,6 +297,7 @@ TEST_F(WindowMemory, WhoIsFarAheadWaitsForRowsThatAreReadAgain) {
 
 // Requests that come, run, are cancelled and end at any time, in memory that is too small for most.
 TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
+  const auto refused = [](Job& job) { return job.edit_result(0).status == Code::kCancelled; };
   int compared = 0;
   for (int round = 0; compared < cases(600); ++round) {
     random.seed(static_cast<unsigned>(round) + 100);
@@ -289,31 +318,17 @@ TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
           known.back().sampling.max_tokens = 1 + static_cast<int32_t>(random() % 60);
         open.push_back(submit({known.back()}));
       }
-      step();
-      tree->check();
-      ASSERT_GE(pool->available(), 0) << "round " << round;
-      if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
-      std::erase_if(open, [&](const std::shared_ptr<Job>& job) {
-        if (!job->finished(0)) return false;
-        if (job->edit_result(0).status == Code::kCancelled) return true;
-        expect_same(*job);
-        ++compared;
-        return true;
-      });
+      compared += random_step(open, refused);
       ASSERT_FALSE(HasFailure()) << "round " << round << ", step " << i;
     }
-    finish_all();
-    tree->check();
-    EXPECT_EQ(pool->bands(), 0);
-    for (const auto& job : open)
-      if (job->edit_result(0).status != Code::kCancelled) expect_same(*job);
+    finish_open(open, refused);
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
 }
 
-// Paths that part many times inside one page, in bands as small as they get, whose rows are read again
-// about there. Choices want a band each, and a generation a page when others take its last one: there
-// may be none.
+// Paths that part many times inside one page, in bands as small as they get, whose rows are read
+// again about there. Choices want a band each, and a generation a page when others take its last
+// one: there may be none.
 TEST_F(WindowMemory, RandomBranchesInsideAPage) {
   constexpr int32_t kWindows[] = {1, 24, 32, 33, 53, kWindow};
   const auto refused = [](Job& job) {
@@ -361,24 +376,10 @@ TEST_F(WindowMemory, RandomBranchesInsideAPage) {
         spec.priority = static_cast<int32_t>(random() % 2);
         open.push_back(submit({std::move(spec)}));
       }
-      step();
-      tree->check();
-      ASSERT_GE(pool->available(), 0) << "round " << round;
-      if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
-      std::erase_if(open, [&](const std::shared_ptr<Job>& job) {
-        if (!job->finished(0)) return false;
-        if (refused(*job)) return true;
-        expect_same(*job);
-        ++compared;
-        return true;
-      });
+      compared += random_step(open, refused);
       ASSERT_FALSE(HasFailure()) << "round " << round << ", step " << i;
     }
-    finish_all();
-    tree->check();
-    EXPECT_EQ(pool->bands(), 0);
-    for (const auto& job : open)
-      if (!refused(*job)) expect_same(*job);
+    finish_open(open, refused);
     ASSERT_FALSE(HasFailure()) << "round " << round;
   }
 }

@@ -1,5 +1,5 @@
-// Models with sliding windows: the promise of invariance_test.cc, and branches inside and behind the
-// window.
+// Models with sliding windows: the promise of invariance_test.cc,
+// and branches inside and behind the window.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 namespace prefix::fuzz {
 namespace {
 
-// Tokens that the cache may hold by its options, which were accepted; INT64_MAX: any number. What is
-// held may make it larger where it does as SGLang does.
+// Tokens that the cache may hold by its options, which were accepted; INT64_MAX: any number. What
+// is held may make it larger where it does as SGLang does.
 int64_t limit_of(std::string_view options) {
   if (options.empty()) return INT64_MAX;
   const Json o = parse_json(options, "options");

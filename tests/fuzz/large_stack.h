@@ -1,6 +1,6 @@
 // Runs calls on one stack that is as large as libprefix_text makes them for templates. With its
-// feature "fuzzing" the library makes none: for every thread a sanitizer clears what it knows of the
-// stack, which takes longer than the template.
+// feature "fuzzing" the library makes none: for every thread a sanitizer clears what it knows of
+// the stack, which takes longer than the template.
 #pragma once
 
 #include <pthread.h>

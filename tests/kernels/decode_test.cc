@@ -175,8 +175,8 @@ TEST(DecodePlan, UsesTheWholeGpu) {
   }
 }
 
-// What the longest split of a star takes, by the planner's estimate, in half pages: the least of all
-// plans that the kernel could run. They cut the rows anywhere, into blocks of any sizes, with
+// What the longest split of a star takes, by the planner's estimate, in half pages: the least of
+// all plans that the kernel could run. They cut the rows anywhere, into blocks of any sizes, with
 // clusters of any size, in one round or in several; `own` pages belong to each answer alone.
 int64_t least_cost(std::span<const int32_t> clusters, int32_t answers, int32_t shared, int32_t own,
                    int32_t kv_heads, int32_t group) {
@@ -209,9 +209,9 @@ int64_t least_cost(std::span<const int32_t> clusters, int32_t answers, int32_t s
   return least;
 }
 
-// On a die that runs 15 clusters of eight and on one that runs 16: clusters of seven instead of half
-// of the GPU, five blocks of rows where 32 clusters of four are wanted and 31 run. No plan is within
-// 1.15 for 32 x 8192 with two heads a group: 288 pages in seven parts are 42.
+// On a die that runs 15 clusters of eight and on one that runs 16: clusters of seven instead of
+// half of the GPU, five blocks of rows where 32 clusters of four are wanted and 31 run. No plan is
+// within 1.15 for 32 x 8192 with two heads a group: 288 pages in seven parts are 42.
 TEST(DecodePlan, AnUnevenDieCostsLittleAndNoPlanCostsLess) {
   struct Shape {
     int32_t answers, context, group;

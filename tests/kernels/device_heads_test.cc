@@ -65,7 +65,8 @@ TEST(EmulatedEngine, AScoreIsAFewBytes) {
     EXPECT_LE(testing_support::relative_error(got[i].values, want[i].values), 1e-5);
 }
 
-// All ids of the vocabulary, of many rows: not a copy for each panel of 32. Nor one for each vector.
+// All ids of the vocabulary, of many rows: not a copy for each panel of 32.
+// Nor one for each vector.
 TEST(EmulatedEngine, ChosenLogitsAndEmbeddingsComeInOneCopy) {
   EmulatedCuda cuda;
   const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});

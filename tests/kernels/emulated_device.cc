@@ -1,5 +1,5 @@
-// Linked into tests of other rooms, which then ask for device=cuda (support/tiny_engine.h): it is the emulator, unless
-// PREFIX_TEST_REAL_GPU asks for a GPU (tools/gpu_check).
+// Linked into tests of other rooms, which then ask for device=cuda (support/tiny_engine.h): it is
+// the emulator, unless PREFIX_TEST_REAL_GPU asks for a GPU (tools/gpu_check).
 #include <cstdlib>
 #include <memory>
 

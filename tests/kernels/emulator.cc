@@ -297,8 +297,8 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
     return c;
   if (a.bias && a.output == Output::kActivation)
     return failure(Code::kInternal, "cuBLASLt has no such epilogue");
-  // Sixteen columns of y, from those columns of the transpose of w. Their sums have names of their own: g++ keeps an
-  // array of them in memory.
+  // Sixteen columns of y, from those columns of the transpose of w. Their sums have names of their
+  // own: g++ keeps an array of them in memory.
   using Four = float __attribute__((vector_size(16)));
   struct Columns {
     Four four[4];

@@ -1,5 +1,5 @@
-// A CUDA runtime without a GPU, linked into the plugin: each call does nothing, and the one that the
-// environment's PREFIX_FAKE_CUDA names fails, "cudaMalloc 2" with error 2.
+// A CUDA runtime without a GPU, linked into the plugin: each call does nothing, and the one that
+// the environment's PREFIX_FAKE_CUDA names fails, "cudaMalloc 2" with error 2.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

@@ -101,8 +101,8 @@ TEST_P(GpuProducts, EveryNumberOfRowsAgreesWithTheSlowKernel) {
   }
 }
 
-// A vocabulary of any size is multiplied with the rows of zeros behind it: few algorithms take an odd
-// number of columns, and perhaps none with `invariant`.
+// A vocabulary of any size is multiplied with the rows of zeros behind it: few algorithms take an
+// odd number of columns, and perhaps none with `invariant`.
 TEST_P(GpuProducts, ColumnsAreWholePanels) {
   const Shape s{75, 64};
   const int64_t rows = 3, ld = device_->act_ld(s.k);

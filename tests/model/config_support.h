@@ -1,4 +1,5 @@
-// What tests of configurations share: small ones to be changed, and what must be said of wrong ones.
+// What tests of configurations share: small ones to be changed,
+// and what must be said of wrong ones.
 #pragma once
 
 #include <initializer_list>

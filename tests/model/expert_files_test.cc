@@ -1,5 +1,5 @@
-// A model with experts gives the same bits from each of its files: gate and up in one tensor or apart,
-// transposed or not, blocks or the numbers that they stand for.
+// A model with experts gives the same bits from each of its files: gate and up in one tensor or
+// apart, transposed or not, blocks or the numbers that they stand for.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Tensors of models with routed experts: how those of all experts are read, what is refused of them,
-// and what is said about them.
+// Tensors of models with routed experts: how those of all experts are read,
+// what is refused of them, and what is said about them.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// Layer by layer: what a model with whole numbers throughout leaves in its pages, and its logits, have
-// the same bits at every level, of AMX on a model of its registers.
+// Layer by layer: what a model with whole numbers throughout leaves in its pages, and its logits,
+// have the same bits at every level, of AMX on a model of its registers.
 #include <gtest/gtest.h>
 
 #include <algorithm>

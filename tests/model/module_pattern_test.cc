@@ -1,4 +1,5 @@
-// Keys of rank_pattern and alpha_pattern: which modules they fit, as PEFT has it, and what is refused.
+// Keys of rank_pattern and alpha_pattern: which modules they fit, as PEFT has it,
+// and what is refused.
 #include "model/config/module_pattern.h"
 
 #include <gtest/gtest.h>

@@ -150,6 +150,30 @@ void add_tensor(const TempFolder& folder, const std::string& name, const std::st
     header[name] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {end, end + 8}}};
   });
 }
+// The embedding with another shape, and an output matrix that repeats it but for its last byte.
+void add_output(const TempFolder& folder, const std::vector<int64_t>& shape) {
+  size_t from = 0, to = 0, bytes = 0;
+  const auto change = [&](Json& header) {
+    Json& embedding = header["model.embed_tokens.weight"];
+    for (const Json& tensor : header) to = std::max(to, tensor.at("data_offsets")[1].get<size_t>());
+    from = embedding["data_offsets"][0];
+    bytes = embedding["data_offsets"][1].get<size_t>() - from;
+    embedding["shape"] = shape;
+    header["lm_head.weight"] = embedding;
+    header["lm_head.weight"]["data_offsets"] = {to, to + bytes};
+  };
+  change_header(folder, 2 * 131 * 64, change);
+  std::fstream file(folder / "model.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+  uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  std::string values(bytes, '\0');
+  file.seekg(static_cast<std::streamoff>(sizeof length + length + from));
+  file.read(values.data(), static_cast<std::streamsize>(bytes));
+  values.back() ^= 1;
+  file.seekp(static_cast<std::streamoff>(sizeof length + length + to));
+  file.write(values.data(), static_cast<std::streamsize>(bytes));
+  ASSERT_TRUE(file);
+}
 void load_shapes(const std::string& path) {
   const ModelFiles files = open_model(path);
   weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
@@ -171,6 +195,20 @@ TEST_F(OpenModel, OnlyTypesOfWhatIsUsedCount) {
     tools::write_checkpoint(folder_.path(), {});
     change_header(folder_, 0, [&](Json& header) { header["model.norm.weight"]["dtype"] = dtype; });
     expect_error(Code::kUnsupportedModel, {"\"model.norm.weight\" has dtype", dtype, "BF16"},
+                 [&] { load_shapes(folder_.path()); });
+  }
+}
+
+// They are compared before anything looks whether they are matrices.
+TEST_F(OpenModel, AnOutputMatrixOfAnyShapeIsCompared) {
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {131, 64}, {131 * 64}, {1, 131 * 64}, {131, 8, 8}, {131 * 64, 1}}) {
+    SCOPED_TRACE(shape_text(shape));
+    tools::write_checkpoint(folder_.path(), {});
+    add_output(folder_, shape);
+    EXPECT_FALSE(open_model(folder_.path()).config.tie_embeddings);
+    if (shape.front() == 131 && shape.size() == 2) continue;
+    expect_error(Code::kFormat, {"model.embed_tokens.weight", shape_text(shape), "[131, 64]"},
                  [&] { load_shapes(folder_.path()); });
   }
 }

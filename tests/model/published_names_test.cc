@@ -104,7 +104,8 @@ TEST(PublishedNames, AreAllBehindOnePrefix) {
                [&] { open(unknown.path()); });
 }
 
-// As Transformers from version 5 on: a configuration that ties them is believed where the file agrees.
+// As Transformers from version 5 on: a configuration that ties them is
+// believed where the file agrees.
 TEST(PublishedNames, AnOutputMatrixOfItsOwnIsUsed) {
   const auto untied = open(golden_models() + "/" + kModel);
   const TempFolder folder;

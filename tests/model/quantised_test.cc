@@ -270,7 +270,8 @@ TEST(QuantisedParts, RefusesTypes) {
                [&] { assembled(fixture); });
 }
 
-// What no list and no part says to be a weight with scales is not taken for one, and has no numbers.
+// What no list and no part says to be a weight with scales is not taken for one,
+// and has no numbers.
 TEST(QuantisedParts, StrangersHaveNoNumbers) {
   const auto refused = [](const TensorSource& source, const std::string& name, const char* type) {
     ASSERT_NE(source.find(name), nullptr);

@@ -146,8 +146,8 @@ TEST(AmxLoops, ShapesAreLoadedOnlyWhenTheyChange) {
   end_tiles<EmulatedTiles>();
 }
 
-// The whole driver with the parameters of the amx level: many rows go over one panel after the other, of which the
-// last has no neighbour, few rows over two.
+// The whole driver with the parameters of the amx level: many rows go over one panel after the
+// other, of which the last has no neighbour, few rows over two.
 TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   KernelTable table = kernel_table(Isa::kScalar);
   use_tiles<EmulatedTiles>(table.gemm);

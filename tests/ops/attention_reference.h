@@ -218,7 +218,8 @@ inline void put_whole(std::byte* at, const KvLayout& kv, int64_t slot, bool key,
   }
 }
 
-// Fills the page that holds positions [32 * block, ..) of the path to `node`, with keys [begin, end).
+// Fills the page that holds positions [32 * block, ..) of the path to `node`,
+// with keys [begin, end).
 inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t begin, int32_t end,
                       float garbage_key, float garbage_value, int32_t page, std::byte* pool) {
   const KvLayout kv = tree.layout();

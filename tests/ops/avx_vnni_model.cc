@@ -1,5 +1,5 @@
-// The kernels of kernels_avx_vnni.cc with vpdpbusd computed by other instructions, so that every machine with AVX2 runs
-// them.
+// The kernels of kernels_avx_vnni.cc with vpdpbusd computed by other instructions,
+// so that every machine with AVX2 runs them.
 #include <immintrin.h>
 
 namespace {

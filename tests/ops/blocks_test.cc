@@ -1,5 +1,5 @@
-// Products with weights in the blocks of their file: against double precision, and bit for bit at every
-// level of the machine, in every cut and company.
+// Products with weights in the blocks of their file: against double precision, and bit for bit at
+// every level of the machine, in every cut and company.
 #include "ops/blocks.h"
 
 #include <gtest/gtest.h>

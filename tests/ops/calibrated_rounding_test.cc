@@ -175,7 +175,8 @@ TEST(CalibratedRounding, WritesItsRowsOnly) {
   }
 }
 
-// One channel has nearly all of an input, and is rounded first or last: others cannot make up for it.
+// One channel has nearly all of an input, and is rounded first or last:
+// others cannot make up for it.
 TEST(CalibratedRounding, StaysInRangeWhateverTheInputs) {
   for (const size_t at : {0, 255}) {
     for (const float large : {1.0f, 1e6f, 1e18f}) {

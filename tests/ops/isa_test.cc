@@ -45,7 +45,8 @@ TEST(Isa, AmdMultipliesInBf16) {
   EXPECT_EQ(fastest_isa(f), Isa::kScalar);
 }
 
-// To fill a table takes the instructions of its level, so that must not even be tried where they do not run.
+// To fill a table takes the instructions of its level,
+// so that must not even be tried where they do not run.
 TEST(Isa, OnlyTablesOfLevelsThatRunAreFilled) {
   const auto same = [](const KernelTable& a, const KernelTable& b) {
     return a.gemm.tile_f32 == b.gemm.tile_f32 && a.attention.merge == b.attention.merge;

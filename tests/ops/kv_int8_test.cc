@@ -1,4 +1,5 @@
-// Pages of keys and values in whole numbers, as kv_layout.h says they lie: written, copied, checked.
+// Pages of keys and values in whole numbers, as kv_layout.h says they lie:
+// written, copied, checked.
 #include <gtest/gtest.h>
 
 #include <cmath>

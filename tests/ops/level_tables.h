@@ -1,5 +1,5 @@
-// The tables whose results have the same bits at every level (same_bits_table), of the levels of this
-// machine, and those of AMX and AVX-VNNI on a model of what they have of their own.
+// The tables whose results have the same bits at every level (same_bits_table), of the levels of
+// this machine, and those of AMX and AVX-VNNI on a model of what they have of their own.
 #pragma once
 
 #include <string>

@@ -49,26 +49,27 @@ class Levels : public ::testing::Test {
   std::mt19937 random_{7};
 };
 
-// Columns of A in pieces that lie apart, each with panels of its own, more of them than any level takes at a time; few
-// rows and many, one panel and two, onto sums that are there and in their place.
+// Columns of A in pieces that lie apart, each with panels of its own, more of them than any
+// level takes at a time; few rows and many, one panel and two, onto sums that are there and
+// in their place.
 TEST_F(Levels, TilesOfWholeNumbersInChunks) {
   struct alignas(64) Line {
     uint8_t bytes[64];
   };
-  constexpr int64_t kMostRows = 39, kColumns = 320, kChunks = 2, kStride = kChunks * kColumns;
-  std::vector<int8_t> a(kMostRows * kStride);
+  constexpr int64_t kMaxRows = 39, kColumns = 320, kChunks = 2, kStride = kChunks * kColumns;
+  std::vector<int8_t> a(kMaxRows * kStride);
   for (int8_t& x : a) x = static_cast<int8_t>(random_() % 255 - 127);
   std::vector<Line> b(kChunks * kColumns);  // two panels of 32 columns a chunk
   for (Line& line : b)
     for (uint8_t& x : line.bytes) x = static_cast<uint8_t>(1 + random_() % 255);
-  for (const int64_t rows : {int64_t{13}, kMostRows}) {
+  for (const int64_t rows : {int64_t{13}, kMaxRows}) {
     for (const bool both : {true, false}) {
       for (const bool accumulate : {true, false}) {
         expect_same(std::to_string(rows) + " rows in chunks", [&](const KernelTable& kernels) {
-          const Int8Operand operand(kernels.gemm, a.data(), kMostRows * kStride);
+          const Int8Operand operand(kernels.gemm, a.data(), kMaxRows * kStride);
           const void* left[] = {&b[0], &b[kColumns]};
           const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
-          std::vector<float> sums(kMostRows * 64);
+          std::vector<float> sums(kMaxRows * 64);
           for (size_t i = 0; i < sums.size(); ++i)
             sums[i] = std::bit_cast<float>(static_cast<int32_t>(i));
           TileArgs tile;

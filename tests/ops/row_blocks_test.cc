@@ -27,7 +27,8 @@ TEST(RowBlocks, OfFewRowsThereAreNone) {
   }
 }
 
-// Large enough to be worth reading the weights for, small enough for L2, and as many for each thread.
+// Large enough to be worth reading the weights for, small enough for L2,
+// and as many for each thread.
 void expect_alike(const KernelTable& table, int threads) {
   const CpuDevice device({kBf16Types, "scalar", std::make_shared<Threads>(threads)}, table);
   const int64_t step = std::max(table.gemm.row_step, kPrefetchRows);

@@ -389,7 +389,8 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
     const int64_t ldq = device_->act_ld(heads * d);
     const size_t q_bytes = static_cast<size_t>(rows * ldq) * device_->act_bytes();
     const size_t row_bytes = q_bytes / rows;
-    // Rows in steps of `each`, of which each in blocks of `block`, with `vectors` of a row at a time.
+    // Rows in steps of `each`, of which each in blocks of `block`,
+    // with `vectors` of a row at a time.
     const int64_t all_vectors = heads + 2 * 2;
     const auto run = [&](int64_t each, int64_t block, int64_t vectors, std::byte* pool,
                          std::byte* q) {

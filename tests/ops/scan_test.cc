@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/cpu/scan_walk.h"
 #include "ops/op_cpu.h"
 #include "ops/scan_reference.h"
 #include "support/relative_error.h"
@@ -345,6 +346,21 @@ TEST_P(Scan, LiveStatesAreThoseThatWaitForAChild) {
       EXPECT_LE(live(*device_, after), (depth + 1) * layer);
     }
   }
+}
+
+// However many segments begin with a stored state, what the convolution reads of it is there once.
+TEST(ScanWalk, AStateIsLoadedOnce) {
+  ScanPlan plan;
+  plan.state_pages = 1;
+  plan.pages = {7, 8};
+  plan.segments = {{0, 2, -1, 1}, {2, 4, -1, 0}, {4, 5, -1, 1}, {5, 6, 2, -1}, {6, 7, -1, -1}};
+  const ScanWalk walk = make_scan_walk(plan, 3);
+  EXPECT_EQ(walk.loaded, (std::vector<int32_t>{1, 0}));
+  const std::vector<int32_t> of_row(walk.taps.begin() + 2 * 4, walk.taps.begin() + 2 * 5);
+  EXPECT_EQ(of_row,
+            (std::vector<int32_t>{ScanWalk::loaded_tap(0, 0, 3), ScanWalk::loaded_tap(0, 1, 3)}))
+      << "as those of row 0";
+  EXPECT_TRUE(std::equal(of_row.begin(), of_row.end(), walk.taps.begin()));
 }
 
 TEST_P(Scan, GatesAreRightFarFromZero) {

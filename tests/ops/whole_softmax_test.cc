@@ -1,5 +1,5 @@
-// The softmax of int8 keys and values, row by row, at every level: what masked keys weigh, the scales of weights, and
-// scores of any size.
+// The softmax of int8 keys and values, row by row, at every level: what masked keys weigh, the
+// scales of weights, and scores of any size.
 #include <gtest/gtest.h>
 #if defined(__SSE__)
 #include <xmmintrin.h>
@@ -70,7 +70,8 @@ TEST(WholeSoftmax, UnseenPagesAndKeysWeighNothing) {
   }
 }
 
-// What the first keys of a row have made of it stays right when later ones weigh any number of times as much.
+// What the first keys of a row have made of it stays right when later ones
+// weigh any number of times as much.
 TEST(WholeSoftmax, LaterScoresMayBeFarAboveTheFirstOnes) {
   for (const LevelTable& level : level_tables()) {
     for (const int32_t above : {0, 20, 31, 33, 126, 130, 1000, 10000}) {
@@ -98,8 +99,8 @@ TEST(WholeSoftmax, LaterScoresMayBeFarAboveTheFirstOnes) {
   }
 }
 
-// The rounding of such scores alone is a factor of any size. A row with one key has its value or is not finite, and never
-// looks as if it saw none.
+// The rounding of such scores alone is a factor of any size. A row with one key has its value or is
+// not finite, and never looks as if it saw none.
 template <typename Run>
 void expect_weight_or_nan(const Run& run) {
   for (int i = 0; i < 200; ++i) {
@@ -178,7 +179,8 @@ TEST(WholeSoftmax, WeightsOfFourPagesHaveAScaleOfTheirOwn) {
 }
 
 #if defined(__SSE__)
-// Each number below the normal ones costs an Intel processor more than 100 cycles, and every row has keys that it does not see.
+// Each number below the normal ones costs an Intel processor more than 100 cycles,
+// and every row has keys that it does not see.
 TEST(WholeSoftmax, NothingIsBelowTheNormalNumbers) {
   constexpr unsigned kDenormalOrUnderflow = 0x12;  // flags of MXCSR
   for (const LevelTable& level : level_tables()) {

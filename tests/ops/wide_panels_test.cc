@@ -1,5 +1,5 @@
-// Panels of bf16 that become f32 while others are multiplied: the sums have the bits of tile_bf16, whatever comes
-// after what, and memory behind the panels is left as it is.
+// Panels of bf16 that become f32 while others are multiplied: the sums have the bits of tile_bf16,
+// whatever comes after what, and memory behind the panels is left as it is.
 #include "ops/cpu/wide_panels.h"
 
 #include <gtest/gtest.h>

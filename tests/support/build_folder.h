@@ -1,5 +1,5 @@
-// The build folder of the program that runs. It need not be the one its objects were compiled in: a build with the
-// address sanitizer takes those of most tests from another (tests/CMakeLists.txt).
+// The build folder of the program that runs. It need not be the one its objects were compiled in: a
+// build with the address sanitizer takes those of most tests from another (tests/CMakeLists.txt).
 #pragma once
 
 #include <filesystem>

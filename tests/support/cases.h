@@ -1,5 +1,5 @@
-// How many cases of a property test run: a tenth under a sanitizer (docs/testing.md), and eight times as
-// many where there is all night.
+// How many cases of a property test run: a tenth under a sanitizer (docs/testing.md),
+// and eight times as many where there is all night.
 #pragma once
 
 #include <cstdlib>

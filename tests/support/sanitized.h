@@ -1,5 +1,5 @@
-// Whether the program that runs has a sanitizer in it, which keeps freed memory for a while and reserves terabytes of
-// addresses. Not a question for the compiler of a test: tests/CMakeLists.txt.
+// Whether the program that runs has a sanitizer in it, which keeps freed memory for a while and
+// reserves terabytes of addresses. Not a question for the compiler of a test: tests/CMakeLists.txt.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
-// bindings/golden_texts.txt in C++: texts in, bits of scores out. bindings/make_golden says what its
-// lines mean.
+// bindings/golden_texts.txt in C++: texts in, bits of scores out.
+// bindings/make_golden says what its lines mean.
 #include <gtest/gtest.h>
 
 #include <bit>

@@ -363,8 +363,8 @@ TEST(TaskBuffers, IndexesHaveLimits) {
   EXPECT_EQ(answer_text(vectors, 0), "");
 }
 
-// The Rust side has the structs of the file that bindgen made of prefix.h: one that is older than the
-// header would show here, by its size or by what its fields hold.
+// The Rust side has the structs of the file that bindgen made of prefix.h: one that is older than
+// the header would show here, by its size or by what its fields hold.
 template <typename Struct, typename Call>
 void expect_struct_rules(const char* name, const Call& call) {
   struct Larger {

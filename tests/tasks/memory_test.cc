@@ -1,5 +1,5 @@
-// The thread of tasks when the library finds no memory for it: operator new of this program is that of
-// libprefix too.
+// The thread of tasks when the library finds no memory for it:
+// operator new of this program is that of libprefix too.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -47,9 +47,9 @@ prefix_abi::Job submit_when_there_is_room(const Engine& engine, const prefix_bat
   return job;
 }
 
-// A task waits for room in the engine's queue, and the thread of all tasks, which looks for it from time
-// to time, finds no memory once, wherever that is. The task may end with that, but it ends, and the next
-// one is done.
+// A task waits for room in the engine's queue, and the thread of all tasks, which looks for it from
+// time to time, finds no memory once, wherever that is. The task may end with that, but it ends,
+// and the next one is done.
 TEST(TasksMemory, TheThreadOutlivesAShortage) {
   const Engine engine = words_engine({{"queue_limit", "2"}});
   const Tokenizer tokenizer = words_tokenizer();

@@ -1,5 +1,5 @@
-// The tiny model that reads text in the layouts in which models are published: directories with what
-// lies beside the weights, and GGUF files.
+// The tiny model that reads text in the layouts in which models are published: directories with
+// what lies beside the weights, and GGUF files.
 #pragma once
 
 #include <cstring>
@@ -155,8 +155,8 @@ inline void gguf_texts(GgufWriter& w, std::string_view key, const Strings& texts
   w.list(key, prefix::testing_support::GgufType::kString, texts.size(), bytes);
 }
 
-// tests/golden/recipes.json, and the tokenizer of a case in it: that of the model with the tokens that
-// its recipe needs.
+// tests/golden/recipes.json, and the tokenizer of a case in it:
+// that of the model with the tokens that its recipe needs.
 inline const Json& golden_recipes() {
   static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/recipes.json"));
   return all;

@@ -160,7 +160,8 @@ TEST(GoldenRecipes, AListwiseRerankerReadsTheDocumentsOfAQueryTogether) {
   }
 }
 
-// Each list has its own prompt and scores, whichever way its items are given; what is bad fails alone.
+// Each list has its own prompt and scores, whichever way its items are given;
+// what is bad fails alone.
 TEST(GoldenRecipes, ListsStandForThemselves) {
   const TempFolder folder;
   const Engine engine = engine_at(listwise_model(folder));

@@ -256,7 +256,8 @@ TEST(Stop, IsNotAnEndTokenWithIgnoreEos) {
   }
 }
 
-// What a caller adds ends a text besides what the tokenizer has for it, which may be more than the model's own.
+// What a caller adds ends a text besides what the tokenizer has for it,
+// which may be more than the model's own.
 TEST(Stop, TokensOfTheCallerAreFurtherOnes) {
   const TempFolder folder;
   const Tokenizer tokenizer = words_tokenizer();
@@ -280,7 +281,8 @@ TEST(Stop, TokensOfTheCallerAreFurtherOnes) {
   EXPECT_NE(generated({{"ignore_eos", true}, {"stop_tokens", {kEndOfText}}}), plain);
 }
 
-// A token that was added behind those of the model is never written, so it ends nothing; the engine refuses it.
+// A token that was added behind those of the model is never written, so it ends nothing;
+// the engine refuses it.
 TEST(Stop, TokensBehindThoseOfTheModelAreLeftOut) {
   const Engine engine = words_engine();
   const Tokenizer own = words_tokenizer();
@@ -314,7 +316,8 @@ TEST(Stop, TokensBehindThoseOfTheModelAreLeftOut) {
   EXPECT_EQ(texts(tokenizer, stopped), texts(own, unending));
 }
 
-// The engine ends at the token of a stop text only where the token is this text, and not what a normalizer makes of it.
+// The engine ends at the token of a stop text only where the token is this text,
+// and not what a normalizer makes of it.
 TEST(Stop, IsNoOtherTextOfItsToken) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer =

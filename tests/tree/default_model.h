@@ -6,7 +6,7 @@
 //   is
 //     missing: the last pages of the leaf that goes first, then of the next one. What it continues,
 //     what is held and what has children stays. If that does not suffice, nothing changes.
-//   - A look-up changes nothing. An insertion reads the clock twice: as it begins, which is when
+//   - A lookup changes nothing. An insertion reads the clock twice: as it begins, which is when
 //   its
 //     new node is made, and as it ends, which is the last use of its whole path. It is one use of
 //     it.

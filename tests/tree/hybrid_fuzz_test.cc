@@ -1,6 +1,6 @@
 // HybridReplay against the plain model: random requests, policies and capacities, and after every
-// operation the same nodes and bytes, and the invariants of the tree. PREFIX_FUZZ_OPERATIONS says how
-// many operations, 10000000 before a release.
+// operation the same nodes and bytes, and the invariants of the tree. PREFIX_FUZZ_OPERATIONS says
+// how many operations, 10000000 before a release.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

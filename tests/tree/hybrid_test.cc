@@ -1,4 +1,5 @@
-// The cache of a hybrid model: costs, Marconi's rules and our own, each as a case worked out by hand.
+// The cache of a hybrid model: costs, Marconi's rules and our own,
+// each as a case worked out by hand.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -173,7 +174,7 @@ TEST(MarconiRules, InsertionRefreshesWhatItGoesOnFrom) {
     HybridReplay replay(options);
     request(replay, {1, 2});
     request(replay, {3, 4});
-    request(replay, {1, 2}, 1);  // its look-up finds nothing, its insertion two tokens
+    request(replay, {1, 2}, 1);  // its lookup finds nothing, its insertion two tokens
     request(replay, {5, 6});
     EXPECT_EQ(replay.look_up("", Tokens{1, 2}), refreshes ? 2 : 0);
     EXPECT_EQ(replay.look_up("", Tokens{3, 4}), refreshes ? 0 : 2);

@@ -75,7 +75,7 @@ TEST(OverlapDepths, BestOfAllChoices) {
   }
 }
 
-// A template that drops the answer from the history: once one turn has parted at the end of the
+// A template that drops the answer from the history: once one turn has diverged at the end of the
 // prompt before it, states are taken there.
 TEST(OverlapDepths, StatesAreTakenWhereRequestsPart) {
   HybridOptions options;

@@ -1,5 +1,5 @@
-// Parts of a batch: that each prompt is in one, what they compute, that no better cuts exist, and what
-// a heavy prefix does.
+// Parts of a batch: that each prompt is in one, what they compute, that no better cuts exist,
+// and what a heavy prefix does.
 #include "tree/partition.h"
 
 #include <gtest/gtest.h>

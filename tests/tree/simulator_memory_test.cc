@@ -90,7 +90,7 @@ TEST_P(SimulatorMemory, WhatFailsLeavesNoTrace) {
       Operation op;
       const int draw = below(100);
       op.kind = draw < 50 ? 0 : draw < 65 ? 1 : draw < 78 ? 2 : draw < 88 ? 3 : draw < 94 ? 4 : 5;
-      if (op.kind == 5 && GetParam()) op.kind = 0;  // there its look-up has changed the tree
+      if (op.kind == 5 && GetParam()) op.kind = 0;  // there its lookup has changed the tree
       if (below(200) == 0) op.kind = 6;
       op.name = below(6) == 0 ? "another namespace with a long name" : "";
       if (below(2) == 0) op.tokens = last;

@@ -186,7 +186,7 @@ TYPED_TEST(CompatTest, LockOfNothingHoldsNothing) {
   EXPECT_EQ(cache.unlock("", Tokens{5}).matched, 0);
   EXPECT_EQ(cache.unlock("", {}).matched, 0);
   expect_sizes(cache, 2, 0);
-  EXPECT_EQ(cache.tick(), 7) << "two look-ups of something";
+  EXPECT_EQ(cache.tick(), 7) << "two lookups of something";
 }
 
 TYPED_TEST(CompatTest, UnlockWithoutALockIsRefused) {
@@ -197,7 +197,7 @@ TYPED_TEST(CompatTest, UnlockWithoutALockIsRefused) {
   cache.unlock("", Tokens{1, 2});
   expect_error(Code::kMisuse, {}, [&] { cache.unlock("", Tokens{1, 2}); });
   expect_sizes(cache, 2, 0);
-  EXPECT_EQ(cache.tick(), 9) << "refused after its look-up";
+  EXPECT_EQ(cache.tick(), 9) << "refused after its lookup";
 }
 
 TYPED_TEST(CompatTest, UnlockAboveALockTakesAwayWhatItCountsThere) {
@@ -205,7 +205,7 @@ TYPED_TEST(CompatTest, UnlockAboveALockTakesAwayWhatItCountsThere) {
   cache.insert("", Tokens{1, 2, 3});
   cache.lock("", Tokens{1, 2, 3});
   cache.unlock("", Tokens{1, 2});
-  EXPECT_EQ(cache.tick(), 9) << "its look-up has split the node";
+  EXPECT_EQ(cache.tick(), 9) << "its lookup has split the node";
   expect_sizes(cache, 2, 1);
   EXPECT_EQ(cache.evict(9).freed, Slots{}) << "not a leaf";
   expect_error(Code::kMisuse, {}, [&] { cache.unlock("", Tokens{1, 2, 3}); });

@@ -103,8 +103,8 @@ TEST_F(StatePoliciesTest, MarconiTakesExpiredStatesFirst) {
   EXPECT_TRUE(tree.has_state(old));
 }
 
-// With gds a state is worth more when the one above it goes: 32 tokens to compute again, then 96, for
-// its pages and a run of 32; against 48 for its pages and a run of 48.
+// With gds a state is worth more when the one above it goes: 32 tokens to compute again, then 96,
+// for its pages and a run of 32; against 48 for its pages and a run of 48.
 TEST_F(StatePoliciesTest, GdsKnowsWhenTheStateAboveGoes) {
   for (const bool goes : {false, true}) {
     tree.drop(root);

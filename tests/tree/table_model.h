@@ -35,13 +35,14 @@ struct Order {
 // Tokens that prompts share with the one before.
 int64_t hits(const Cells& cells, const Order& order);
 
-// The most that any order of rows and of columns in each row hits; up to about 12 rows. A set of rows
-// whose prompts share a prefix is two such sets put together, which adds what all of them have alike.
+// The most that any order of rows and of columns in each row hits; up to about 12 rows. A set
+// of rows whose prompts share a prefix is two such sets put together, which adds what all of
+// them have alike.
 int64_t best_hits(const Cells& cells);
 
-// Algorithm 1 of the paper, Greedy Group Recursion: the group with the most hits goes first, counted
-// as squares of lengths; and where `stops`, its limits: four groups deep by rows, two by columns, and
-// columns in the order of their statistics from there on.
+// Algorithm 1 of the paper, Greedy Group Recursion: the group with the most hits goes first,
+// counted as squares of lengths; and where `stops`, its limits: four groups deep by rows, two by
+// columns, and columns in the order of their statistics from there on.
 Order greedy_group_recursion(const Cells& cells, bool stops);
 
 // Tables with the rows, columns, repeated values and dependences of those of the paper: Movies,

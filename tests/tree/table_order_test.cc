@@ -144,7 +144,8 @@ TEST(TableGroups, WhatARowSavesGoesFirst) {
   }
 }
 
-// Of five rows and two columns the first level looks at ten cells; in its group, A=1, another three.
+// Of five rows and two columns the first level looks at ten cells;
+// in its group, A=1, another three.
 TEST(TableGroups, LevelsLookAtNoMoreCellsThanTheyMay) {
   const std::vector<int64_t> values = {1, 5, 2, 7, 1, 6, 1, 5, 3, 5};
   const NumberedTable t = number_table(values, std::vector<int32_t>(values.size(), 1), 2);

@@ -1,5 +1,5 @@
-// The tree when memory ends, under random operations. What adds to it may fail, and then every path that
-// is held is as it was and no page is lost; what only takes away needs no memory at all.
+// The tree when memory ends, under random operations. What adds to it may fail, and then every path
+// that is held is as it was and no page is lost; what only takes away needs no memory at all.
 #include <gtest/gtest.h>
 
 #include <new>

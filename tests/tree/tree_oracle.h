@@ -11,11 +11,12 @@
 // a query is the better of its two neighbours: no walk, no hash, no pages.
 //
 // Pages follow from the shape alone: an edge takes a page for every 32 positions that it touches,
-// less one when it was cut off its parent in mid-page or was lent the rest of its page (`shares`). Which leaf may go is found by
-// asking every leaf; what a key is made of is taken from the table in policy.h. The tree says what
-// it evicts (set_observer) and the model repeats it step by step: each victim must have had the
-// smallest key among those that could go, and exactly as many pages go as were missing. With equal
-// keys either may go. For gdsf only "expired first, and never what is in use" is demanded.
+// less one when it was cut off its parent in mid-page or was lent the rest of its page (`shares`).
+// Which leaf may go is found by asking every leaf; what a key is made of is taken from the table in
+// policy.h. The tree says what it evicts (set_observer) and the model repeats it step by step: each
+// victim must have had the smallest key among those that could go, and exactly as many pages go as
+// were missing. With equal keys either may go. For gdsf only "expired first, and never what is in
+// use" is demanded.
 #pragma once
 
 #include <cstdint>

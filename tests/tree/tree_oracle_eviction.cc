@@ -126,8 +126,8 @@ bool CheckedTree::repeat_make_room(int32_t pages, int32_t space) {
   while (available() < pages) {
     const bool limited = space != kAll && spaces_[static_cast<size_t>(space)].limited();
     bool others = first_of(kAll) != nullptr;
-    // Whose leaf is first under gdsf, or which of equal ones (of which not all may be above a floor), the
-    // model does not know: it follows the tree.
+    // Whose leaf is first under gdsf, or which of equal ones (of which not all may be above a
+    // floor), the model does not know: it follows the tree.
     if (const Edge* next = next_evicted(); next && (policy_ == Policy::kGdsf || !others))
       others = space_of(*next) != space || above_floor(*next, 1);
     if (!others && !(limited && first_of(space))) return false;

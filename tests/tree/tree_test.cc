@@ -281,8 +281,8 @@ TEST(TreeMemory, ANodeCostsAtMost96BytesAndASlotFour) {
   }
   ASSERT_EQ(tree.node_count(), kNodes + 1);
   EXPECT_LE(tree.metadata_bytes(), kNodes * 96);
-  // The tokens, 8 bytes that link a page to its neighbours, the number of its frame and a place for a
-  // free one; pages come 1024 at a time.
+  // The tokens, 8 bytes that link a page to its neighbours,
+  // the number of its frame and a place for a free one; pages come 1024 at a time.
   EXPECT_LE(pool.metadata_bytes(), (kNodes + 1024) * (4 * size_t{kPageTokens} + 8 + 4 + 4));
 }
 

@@ -1,5 +1,5 @@
-// Trees in which only whole texts are found again: each by all of its tokens, as long as its state is
-// there, and no page but those of states.
+// Trees in which only whole texts are found again: each by all of its tokens, as long as its state
+// is there, and no page but those of states.
 #include <gtest/gtest.h>
 
 #include <map>

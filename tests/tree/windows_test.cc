@@ -160,7 +160,8 @@ TEST_F(WindowsTest, AnotherSequenceTakesWhatItReadsOutOfTheBand) {
   tree.check();
 }
 
-// A branch has a copy of what is before it in its page; what was computed there is read where it was.
+// A branch has a copy of what is before it in its page;
+// what was computed there is read where it was.
 TEST_F(WindowsTest, RowsBeforeAForkNeedThePageThatTheyAreIn) {
   const NodeId node = slid(count_from(0, 180), 0);
   const Tokens other = join(count_from(0, 100), {500, 501});
@@ -264,7 +265,7 @@ TEST_F(WindowsTest, CommonTellsHowFarTwoPathsAreOne) {
   EXPECT_EQ(tree.common(a, cached({7})), 0);
 }
 
-// A page inside which a path parts is listed once, as what it is to each path.
+// A page inside which a path branches is listed once, as what it is to each path.
 TEST_F(WindowsTest, PagesOfSplitsAreListedOnce) {
   const NodeId node = slid(count_from(0, 80), 0);
   const NodeId upper = tree.end_at(node, 40);

@@ -17,20 +17,23 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace prefix {
 
 class StoreGate {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = prefix::Clock;
   enum class Answer { kOpen, kClosed, kProbe };
 
-  explicit StoreGate(std::chrono::nanoseconds pause) : pause_(pause) {}
+  explicit StoreGate(std::chrono::nanoseconds pause, Now now = Clock::now)
+      : pause_(pause), now_(std::move(now)) {}
 
   // After kProbe either answered() or failed() must follow.
   Answer ask() {
     const std::lock_guard lock(mutex_);
     if (state_ == State::kOpen) return Answer::kOpen;
-    if (state_ == State::kProbing || Clock::now() < again_) return Answer::kClosed;
+    if (state_ == State::kProbing || now_() < again_) return Answer::kClosed;
     state_ = State::kProbing;
     return Answer::kProbe;
   }
@@ -54,7 +57,7 @@ class StoreGate {
     if (age != age_) return false;
     ++age_;
     state_ = State::kClosed;
-    again_ = Clock::now() + pause_ * (1 << std::min(failures_, 5));
+    again_ = now_() + pause_ * (1 << std::min(failures_, 5));
     ++failures_;
     return true;
   }
@@ -63,6 +66,7 @@ class StoreGate {
   enum class State { kOpen, kClosed, kProbing };
 
   const std::chrono::nanoseconds pause_;
+  const Now now_;
   mutable std::mutex mutex_;  // of all below
   State state_ = State::kOpen;
   int failures_ = 0;  // in a row

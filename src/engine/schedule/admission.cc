@@ -43,30 +43,56 @@ struct PathTaken {};
 
 }  // namespace
 
-// In order: who waits for pages is not overtaken, and in a namespace nobody who waits for its quota is;
-// requests of other namespaces have no part in that.
+// In order: who lacks pages is not overtaken, and in a namespace nobody who waits for its quota is;
+// requests of other namespaces have no part in that. While nothing can be looked up in the tiers
+// below, it ends behind the last request that need not be, whoever waits there.
 void Scheduler::admit() {
-  for (auto& [name_space, use] : uses_) use.waits = false;
-  for (const std::shared_ptr<JobState>& state : jobs_) {
-    std::vector<WaitingRequest>& waiting = state->waiting;
-    for (size_t i = waiting.size(); i-- > 0;) {
-      Use& use = uses_.find(state->job->spec(waiting[i].index).name_space)->second;
-      if (use.waits && state->one_namespace) break;
-      if (use.waits || waits_for_tier(*state, waiting[i])) continue;  // others may go first
-      if (is_blocked(*state, waiting[i].index)) return;
-      switch (admit_request(state, waiting[i].index)) {
-        case Admission::kEnough:
-          waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
-          break;
-        case Admission::kLacksQuota:
-          use.waits = true;
-          break;
-        case Admission::kLacksPages:
-          blocked_ = {state->id, waiting[i].index, tree_.changes()};
-          return;
-      }
+  ++plans_;
+  size_t left = looked_up_;
+  for (auto at = queue_.begin(); at != queue_.end();) {
+    if (left == 0 && tiers_busy()) return;
+    ++accounting_.counters().looks;
+    const std::shared_ptr<JobState>& state = *at++;
+    left -= state->looked_up;
+    if (!admit_from(state)) return;
+    if (state->waiting.empty()) leave_queue(*state);
+  }
+}
+
+// False: nobody behind these goes either.
+bool Scheduler::admit_from(const std::shared_ptr<JobState>& state) {
+  size_t left = state->looked_up;
+  for (auto at = state->waiting.begin(); at != state->waiting.end();) {
+    if (left == 0 && tiers_busy()) return true;
+    ++accounting_.counters().looks;
+    const Waiting request = at++;
+    const size_t index = request->index;
+    left -= request->looked_up;
+    Use& use = uses_.find(state->job->spec(index).name_space)->second;
+    const bool lacks_quota = use.waits == plans_;
+    if (lacks_quota && state->one_namespace) return true;
+    if (lacks_quota || waits_for_tier(*state, request)) continue;  // others may go first
+    if (is_blocked(*state, index)) return false;
+    switch (admit_request(state, index)) {
+      case Admission::kEnough:
+        forget_waiting(*request);
+        state->waiting.erase(request);
+        break;
+      case Admission::kLacksQuota:
+        use.waits = plans_;
+        break;
+      case Admission::kLacksPages:
+        blocked_ = {state->id, index, tree_.changes()};
+        return false;
     }
   }
+  return true;
+}
+
+// It leaves those that plans look at.
+void Scheduler::forget_waiting(const WaitingRequest& request) {
+  request.state->looked_up -= request.looked_up;
+  looked_up_ -= request.looked_up;
 }
 
 // By which the rotary frequencies are chosen: choices have those of the longest.
@@ -79,25 +105,36 @@ int32_t Scheduler::max_length(const RequestSpec& spec) const {
   return std::min(model_.max_positions(), length + static_cast<int32_t>(longest));
 }
 
-// Pages of the request may come from a tier below, and have not yet.
-bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
-  if (!tiers_) return false;
-  if (w.fetch && !w.fetch->done) return true;
-  w.fetch.reset();
-  while (!w.looked_up) {
-    if (tiers_->busy()) return true;
-    const RequestSpec& spec = state.job->spec(w.index);
-    NodeId root;
-    try {
-      root = shared_root(spec);
-    } catch (const std::bad_alloc&) {
-      return false;  // admit_request() finds that out, too, and refuses the request
-    }
-    w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
-                             &w.looked_up, use_of(state.id, spec));
-    if (w.fetch) return true;
+// Pages of the request may come from a tier below. If that was asked, the request leaves those that
+// plans look at.
+bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
+  if (!tiers_ || request->looked_up) return false;
+  if (tiers_->busy()) return true;
+  const RequestSpec& spec = state.job->spec(request->index);
+  NodeId root;
+  try {
+    root = shared_root(spec);
+  } catch (const std::bad_alloc&) {
+    return false;  // admit_request() finds that out, too, and refuses the request
   }
+  std::shared_ptr<const Fetch> fetch =
+      tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
+                     &request->looked_up, use_of(state.id, spec));
+  if (fetch) {
+    wait_for(std::move(fetch), state, request);
+    return true;
+  }
+  ++state.looked_up;
+  ++looked_up_;
   return false;
+}
+
+// Takes no memory: there is room for as many fetches as there are at a time.
+void Scheduler::wait_for(std::shared_ptr<const Fetch> fetch, JobState& state, Waiting request) {
+  auto wait = std::ranges::find(fetch_waits_, fetch, &FetchWait::fetch);
+  if (wait == fetch_waits_.end())
+    wait = fetch_waits_.insert(fetch_waits_.end(), FetchWait{std::move(fetch), {}});
+  wait->requests.splice(wait->requests.end(), state.waiting, request);
 }
 
 // It did not fit, and nothing has changed since that could let it: so it need not be tried.

@@ -14,6 +14,11 @@ Finish finish_of(Code failure) {
   return failure == Code::kCancelled ? Finish::kCancelled : Finish::kError;
 }
 
+// By rank, then as they came.
+bool goes_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobState>& b) {
+  return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
@@ -37,7 +42,9 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       leases_(tree, options.cache),
       accounting_(tree, model.max_positions()),
       now_(std::move(now)),
-      start_(now_()) {}
+      start_(now_()) {
+  if (tiers_) fetch_waits_.reserve(tiers_->max_fetches());
+}
 
 void Scheduler::enqueue(std::shared_ptr<Job> job) {
   auto state = std::make_shared<JobState>();
@@ -53,7 +60,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
       ++state->totals.failed;
       continue;
     }
-    state->waiting.push_back({.index = i});
+    state->waiting.push_back({.state = state.get(), .index = i});
     uses_.try_emplace(j.spec(i).name_space);
     state->priority = std::max(state->priority, j.spec(i).priority);
     const RequestSpec& first = j.spec(state->waiting.front().index);
@@ -61,21 +68,19 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     state->one_namespace = state->one_namespace && j.spec(i).name_space == first.name_space;
     next_deadline_ = std::min(next_deadline_, deadline_of(j, i));
   }
-  std::stable_sort(state->waiting.begin(), state->waiting.end(),
-                   [&](const WaitingRequest& a, const WaitingRequest& b) {
-                     return j.spec(a.index).priority > j.spec(b.index).priority;
-                   });
-  std::reverse(state->waiting.begin(), state->waiting.end());
-  state->unfinished = state->waiting.size();
+  state->waiting.sort([&](const WaitingRequest& a, const WaitingRequest& b) {
+    return j.spec(a.index).priority > j.spec(b.index).priority;
+  });
+  for (WaitingRequest& w : state->waiting) w.rank = state->unfinished++;
   const auto waiting = static_cast<int64_t>(state->unfinished);
   const int64_t failed = state->totals.failed;
   const JobState& there = *state;
   if (waiting == 0) {
     j.set_totals(state->totals);
   } else {
-    auto at = jobs_.end();
-    while (at != jobs_.begin() && (*std::prev(at))->priority < state->priority) --at;
-    at = jobs_.insert(at, std::move(state));
+    auto at = queue_.end();
+    while (at != queue_.begin() && (*std::prev(at))->priority < state->priority) --at;
+    at = queue_.insert(at, std::move(state));
     (*at)->place = at;
   }
   // Last: all before this may fail for lack of memory.
@@ -91,12 +96,51 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
 // A job stands where the highest of its requests that are left puts it.
 void Scheduler::rank_jobs() {
   if (!std::exchange(ranks_changed_, false)) return;
-  for (const std::shared_ptr<JobState>& state : jobs_)
-    state->priority =
-        state->waiting.empty() ? INT32_MIN : state->job->spec(state->waiting.back().index).priority;
+  const auto raise = [](JobState& state, size_t index) {
+    state.priority = std::max(state.priority, state.job->spec(index).priority);
+  };
+  for (const JobList* jobs : {&queue_, &engaged_})
+    for (const std::shared_ptr<JobState>& state : *jobs) {
+      state->priority = INT32_MIN;
+      if (!state->waiting.empty()) raise(*state, state->waiting.front().index);
+    }
+  for (const FetchWait& wait : fetch_waits_)
+    for (const WaitingRequest& w : wait.requests) raise(*w.state, w.index);
   for (const std::unique_ptr<RunningRequest>& request : running_)
-    request->state->priority = std::max(request->state->priority, request->spec().priority);
-  jobs_.sort([](const auto& a, const auto& b) { return a->priority > b->priority; });
+    raise(*request->state, request->index);
+  queue_.sort(goes_before);
+}
+
+// Its last request that plans looked at runs, or waits for pages.
+void Scheduler::leave_queue(JobState& state) {
+  engaged_.splice(engaged_.end(), queue_, state.place);
+  state.queued = false;
+}
+
+// Who waited for a fetch that has ended is looked at again, in the place where it was.
+void Scheduler::end_waits() {
+  JobList back;
+  for (FetchWait& wait : fetch_waits_) {
+    if (!wait.fetch->done) continue;
+    std::list<WaitingRequest>& ended = wait.requests;
+    while (!ended.empty()) {
+      JobState& state = *ended.front().state;
+      std::list<WaitingRequest> of_job;
+      while (!ended.empty() && ended.front().state == &state) {
+        state.looked_up += ended.front().looked_up;
+        looked_up_ += ended.front().looked_up;
+        of_job.splice(of_job.end(), ended, ended.begin());
+      }
+      const auto earlier = [](const auto& a, const auto& b) { return a.rank < b.rank; };
+      of_job.sort(earlier);
+      state.waiting.merge(of_job, earlier);
+      if (std::exchange(state.queued, true)) continue;
+      back.splice(back.end(), engaged_, state.place);
+    }
+  }
+  std::erase_if(fetch_waits_, [](const FetchWait& wait) { return wait.requests.empty(); });
+  back.sort(goes_before);
+  queue_.merge(back, goes_before);
 }
 
 int64_t Scheduler::now_ms() const { return ns_of(now_() - start_) / 1000000; }
@@ -140,14 +184,22 @@ void Scheduler::expire_requests() {
     const Code code = verdict(*request->state->job, request->index, &message);
     if (code != Code::kOk) finish(*request, code, message);
   }
-  for (const std::shared_ptr<JobState>& state : jobs_) {
-    std::erase_if(state->waiting, [&](const WaitingRequest& w) {
-      const Code code = verdict(*state->job, w.index, &message);
-      if (code == Code::kOk) return false;
-      refuse(*state, w.index, code, message);
+  const auto ends = [&](const WaitingRequest& w) {
+    const Code code = verdict(*w.state->job, w.index, &message);
+    if (code != Code::kOk) refuse(*w.state, w.index, code, message);
+    return code != Code::kOk;
+  };
+  for (auto at = queue_.begin(); at != queue_.end();) {
+    JobState& state = **at++;
+    std::erase_if(state.waiting, [&](const WaitingRequest& w) {
+      if (!ends(w)) return false;
+      forget_waiting(w);
       return true;
     });
+    if (state.waiting.empty()) leave_queue(state);
   }
+  for (FetchWait& wait : fetch_waits_) std::erase_if(wait.requests, ends);
+  std::erase_if(fetch_waits_, [](const FetchWait& wait) { return wait.requests.empty(); });
   remove_finished();
 }
 
@@ -159,6 +211,7 @@ void Scheduler::plan() {
   expire_requests();
   if (tiers_) tiers_->poll();
   rank_jobs();
+  end_waits();
   admit();
   remove_finished();
   states_.resume(running_);
@@ -276,14 +329,20 @@ void Scheduler::remove_finished() {
   if (std::exchange(finished_, false))
     running_.remove_if(
         [](const std::unique_ptr<RunningRequest>& request) { return request->root == kNoNode; });
-  while (ended_) jobs_.erase(std::exchange(ended_, ended_->next_ended)->place);
+  while (ended_) {
+    const JobState& state = *std::exchange(ended_, ended_->next_ended);
+    (state.queued ? queue_ : engaged_).erase(state.place);
+  }
 }
 
 // Looks at the jobs only: the tree and what runs may be in any state, and are not used again.
 void Scheduler::abort_all(Code code, const char* message) noexcept {
   outputs_.clear();
   running_.clear();
-  for (const std::shared_ptr<JobState>& state : jobs_) {
+  fetch_waits_.clear();
+  looked_up_ = 0;
+  engaged_.splice(engaged_.end(), queue_);
+  for (const std::shared_ptr<JobState>& state : engaged_) {
     state->waiting.clear();
     for (size_t index = 0; index < state->job->count(); ++index) {
       if (state->job->finished(index)) continue;
@@ -298,7 +357,7 @@ void Scheduler::abort_all(Code code, const char* message) noexcept {
       finish_request(*state, index);
     }
   }
-  jobs_.clear();
+  engaged_.clear();
   ended_ = nullptr;
   accounting_.counters().waiting = accounting_.counters().running = 0;
 }

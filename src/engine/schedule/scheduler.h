@@ -1,7 +1,10 @@
 // Decides what every step computes, and turns its results into tokens and scores.
 //
 //   enqueue ─> waiting ─ admit (match, extend, lock) ─> prefill ─┬─> finished
-//                                                                └─> decode ─> finished
+//               │  ^                                             └─> decode ─> finished
+//               v  └ the fetch has ended
+//              waits for pages from a tier below
+//
 //   loop:  plan()     under the engine's lock: expire (scheduler.cc), admit (admission.cc), fill a
 //                     step and lay it out (batching.cc)
 //          execute()  without the lock: the model runs, heads and sampling (results.cc)
@@ -66,9 +69,9 @@ class Scheduler {
 
   // Takes the requests of the job that are not finished yet (bad ones were refused before).
   void enqueue(std::shared_ptr<Job> job);
-  bool idle() const { return jobs_.empty(); }
+  bool idle() const { return queue_.empty() && engaged_.empty(); }
   // After plan(): there is nothing to compute, all requests wait for pages from a tier below.
-  bool blocked_on_tiers() const { return step_.rows() == 0 && running_.empty() && !jobs_.empty(); }
+  bool blocked_on_tiers() const { return step_.rows() == 0 && running_.empty() && !idle(); }
 
   void plan();
   void execute();
@@ -114,10 +117,19 @@ class Scheduler {
 
  private:
   // admission.cc: the queue, paths in the tree, reservations.
+  using JobList = std::list<std::shared_ptr<JobState>>;
+  using Waiting = std::list<WaitingRequest>::iterator;
   void rank_jobs();
+  void leave_queue(JobState& state);
+  void end_waits();
   void admit();
+  bool admit_from(const std::shared_ptr<JobState>& state);
   bool is_blocked(const JobState& state, size_t index) const;
-  bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
+  // Nothing can be looked up in the tiers now.
+  bool tiers_busy() const { return tiers_ && tiers_->busy(); }
+  bool waits_for_tier(JobState& state, Waiting request);
+  void wait_for(std::shared_ptr<const Fetch> fetch, JobState& state, Waiting request);
+  void forget_waiting(const WaitingRequest& request);
   enum class Admission : uint8_t { kEnough, kLacksQuota, kLacksPages };
   Admission admit_request(const std::shared_ptr<JobState>& state, size_t index);
   bool room_comes(const RunningRequest& request, bool lacks_quota) const;
@@ -193,23 +205,27 @@ class Scheduler {
   Bands bands_;
   Heads heads_;
   std::vector<Output> outputs_;
-  std::span<const int32_t> not_finite_;        // of the rows of the step: Step::not_finite()
-  std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
+  std::span<const int32_t> not_finite_;  // of the rows of the step: Step::not_finite()
+  JobList queue_;                        // jobs with requests that plans look at, in their order
+  JobList engaged_;       // jobs all of whose requests run or wait for pages from a tier below
+  size_t looked_up_ = 0;  // requests of the queue that need not be looked up in the tiers
+  std::vector<FetchWait> fetch_waits_;
   std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
   Roots roots_;
   Leases leases_;
   struct Use {
     int64_t requests = 0;         // unfinished
     int64_t reserved_tokens = 0;  // of generations that run
-    bool waits = false;           // in this step, for room in its quota
+    int64_t waits = 0;            // the plan in which one waits for room in its quota
   };
   std::unordered_map<int32_t, Use> uses_;  // by namespace
   Accounting accounting_;
+  int64_t plans_ = 0;
   int64_t next_job_ = 1;
   int64_t decode_turn_ = 0;
   int64_t turn_ = 0;           // that a job begins with, which comes now
   int64_t turn_rows_ = 0;      // of all prompts, since it was raised for them
-  JobState* ended_ = nullptr;  // jobs that are to leave jobs_, linked by next_ended
+  JobState* ended_ = nullptr;  // jobs that are to leave their list, linked by next_ended
   bool finished_ = false;      // some of running_ is over
   bool ranks_changed_ = false;
   std::shared_ptr<std::atomic<uint64_t>> cancels_ = std::make_shared<std::atomic<uint64_t>>(0);

@@ -83,19 +83,31 @@ struct RunningRequest {
   int32_t token_at(const Sequence& sequence, int32_t position) const;
 };
 
-// A request that is not admitted yet.
+struct JobState;
+
+// A request that is not admitted yet: plans look at it, or it waits for a fetch.
 struct WaitingRequest {
-  size_t index = 0;                    // in the job
-  std::shared_ptr<const Fetch> fetch;  // pages that it waits for, from a tier below
-  bool looked_up = false;              // in the tiers, and need not be (again)
+  JobState* state = nullptr;
+  size_t index = 0;        // in the job
+  size_t rank = 0;         // among those of its job that waited when that came
+  bool looked_up = false;  // in the tiers below, and need not be (again)
+};
+
+// Requests that wait for pages from a tier below, the same ones. No plan looks at them before these
+// have come or will not.
+struct FetchWait {
+  std::shared_ptr<const Fetch> fetch;
+  std::list<WaitingRequest> requests;
 };
 
 struct JobState {
   std::shared_ptr<Job> job;
   int64_t id = 0;
   std::list<std::shared_ptr<JobState>>::iterator place;  // among the scheduler's jobs
+  bool queued = true;                                    // and of these, those in its queue
   JobState* next_ended = nullptr;                        // of those that are to leave them
-  std::vector<WaitingRequest> waiting;                   // next one at the back
+  std::list<WaitingRequest> waiting;                     // that plans look at, next one in front
+  size_t looked_up = 0;                                  // of these
   size_t unfinished = 0;
   int32_t priority = INT32_MIN;  // the highest of its unfinished requests
   bool one_priority = true;      // all its requests have the same

@@ -1,7 +1,8 @@
 // Gemma (1): as Llama, with GELU in its tanh form, the embedding times the root of its width, and
 // norms of 1 + w. config.json says "gelu" and means that form. Gemma 2: norms after each block too,
 // windows in every other layer, soft caps. Gemma 3: query and key normed instead of the caps, more
-// windows, which rotate by a table of their own; or an embedder, whose tokens see those behind them.
+// windows, which rotate by a table of their own;
+// or an embedder, whose tokens see those behind them.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {

@@ -1,5 +1,5 @@
-// gpt-oss: routed experts with biases and a clamped activation in every layer, every second layer with
-// a window, and attention with a sink for each head.
+// gpt-oss: routed experts with biases and a clamped activation in every layer, every second layer
+// with a window, and attention with a sink for each head.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {

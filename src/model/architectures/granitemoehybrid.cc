@@ -1,6 +1,6 @@
 // Granite 4.0-H: Mamba-2 layers and a few of attention, usually without positions; multipliers of
-// embedding, scores, residual and logits; some with routed experts beside the feed-forward block. The
-// Granite 4.0 models without "H" have layers of attention only, which rotate.
+// embedding, scores, residual and logits; some with routed experts beside the feed-forward block.
+// The Granite 4.0 models without "H" have layers of attention only, which rotate.
 //
 // GGUF ("granitehybrid", as llama.cpp's converter writes it): ssm_a is -exp(A_log); ssm_a and ssm_d
 // are [heads, 1], the gated norm [groups, inner / groups], the filters [channels, width]; the fused

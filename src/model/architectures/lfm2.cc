@@ -1,5 +1,5 @@
-// LFM2 and LFM2.5 without experts: gated short convolutions and a few layers of attention, with norms
-// of query and key. A convolution's layer carries its last inputs along and nothing else.
+// LFM2 and LFM2.5 without experts: gated short convolutions and a few layers of attention, with
+// norms of query and key. A convolution's layer carries its last inputs along and nothing else.
 //
 // GGUF ("lfm2", as llama.cpp's converter writes it): the filters are [channels, width];
 // attention.head_count_kv is a list with 0 where a layer is a convolution; feed_forward_length is

@@ -1,5 +1,5 @@
-// Mistral, the first of which had a window: as Llama, and the text part of "mistral3", which sees as
-// well. GGUF files of it say "llama", and no window.
+// Mistral, the first of which had a window: as Llama, and the text part of "mistral3", which sees
+// as well. GGUF files of it say "llama", and no window.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {

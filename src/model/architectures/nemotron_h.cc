@@ -1,6 +1,6 @@
-// Nemotron-H and Nemotron Nano without experts: a layer is Mamba-2, attention or a feed-forward block
-// without a gate, each behind one norm; no positions. Several groups of B and C, each normed by
-// itself behind the gate. The published files say "backbone." where transformers has "model.".
+// Nemotron-H and Nemotron Nano without experts: a layer is Mamba-2, attention or a feed-forward
+// block without a gate, each behind one norm; no positions. Several groups of B and C, each normed
+// by itself behind the gate. The published files say "backbone." where transformers has "model.".
 //
 // time_step_limit clamps as the published code does it: transformers 5 takes time_step_min, which
 // only makes weights to begin a training with, for whole texts, and nothing for single tokens.

@@ -1,6 +1,6 @@
 // OLMo-2: norms after each block instead of before it, and query and key normed over their whole
-// width. OLMo-3: the same with windows, and rotation scaled in layers without one; GGUF calls it by the
-// name of the other, and has windows.
+// width. OLMo-3: the same with windows, and rotation scaled in layers without one;
+// GGUF calls it by the name of the other, and has windows.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {

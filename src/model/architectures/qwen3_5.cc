@@ -1,6 +1,6 @@
 // The text part of dense Qwen3.5: three layers of the gated delta rule to one of attention, whose
-// output is gated; norms of 1 + w; a quarter of each head rotates. The published files are of vision
-// models ("qwen3_5", the text model under text_config and behind "model.language_model.").
+// output is gated; norms of 1 + w; a quarter of each head rotates. The published files are of
+// vision models ("qwen3_5", the text model under text_config and behind "model.language_model.").
 //
 // GGUF ("qwen35", as llama.cpp's converter writes it): norms hold 1 + w, but for the gated norm,
 // which never lacked it; ssm_a is -exp(A_log); the filters are [channels, width]; where there are

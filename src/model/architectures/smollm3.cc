@@ -1,5 +1,5 @@
-// SmolLM3: as Llama, with layers that do not rotate: each fourth, where no_rope_layers does not list
-// them. GGUF has no key for them.
+// SmolLM3: as Llama, with layers that do not rotate:
+// each fourth, where no_rope_layers does not list them. GGUF has no key for them.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {

@@ -43,8 +43,8 @@ void split_qkv(const Pass& pass, const ops::QkvArgs& args) {
 // Columns of a slice: with the rows of a block, what L2 keeps while the product goes on.
 constexpr int64_t kSliceColumns = 512;
 
-// Heads of the slices in which a block of rows is projected; 0: all are projected together, because operations
-// follow each other or because all heads of a row are normed together.
+// Heads of the slices in which a block of rows is projected; 0: all are projected together, because
+// operations follow each other or because all heads of a row are normed together.
 int64_t slice_heads(const Pass& pass, const LayerSpec& layer) {
   if (pass.block == 0 || layer.qk_norm == QkNorm::kWholeWidth) return 0;
   const int64_t head_dim = pass.config.head_dim;

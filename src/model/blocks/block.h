@@ -44,7 +44,8 @@ struct Pass {
   ModelTimes& times;
   const std::vector<PassAdapter>& adapters;
   size_t layer = 0;  // that is being computed
-  // Of a pass over a block of rows (ops/op.h), with which the buffers begin. block 0: over all rows.
+  // Of a pass over a block of rows (ops/op.h), with which the buffers begin.
+  // block 0: over all rows.
   int64_t first = 0, block = 0;
 
   int64_t rows() const { return block > 0 ? block : step.rows(); }

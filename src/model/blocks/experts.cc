@@ -1,6 +1,6 @@
 // The feed-forward block of routed experts: a router scores them for each row, and the row gets the
-// sum of the best ones' results, weighted by the softmax of their scores (Shazeer et al. 2017). Beside
-// them may stand a gated block that every row uses.
+// sum of the best ones' results, weighted by the softmax of their scores (Shazeer et al. 2017).
+// Beside them may stand a gated block that every row uses.
 #include "model/blocks/block.h"
 
 namespace prefix {

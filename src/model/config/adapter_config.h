@@ -26,8 +26,8 @@ struct AdapterConfig {
   // For modules that they fit, in the order of the file: the first that fits counts.
   std::vector<std::pair<ModulePattern, int64_t>> ranks;
   std::vector<std::pair<ModulePattern, double>> alphas;
-  // target_modules, where that is a list: modules that are called so, or that end with "." and this;
-  // empty: the tensors alone say which there are.
+  // target_modules, where that is a list: modules that are called so, or that end with "." and
+  // this; empty: the tensors alone say which there are.
   std::vector<std::string> targets;
 
   // Of a module, as "model.layers.3.self_attn.q_proj".

@@ -34,8 +34,8 @@ struct ConfigLimits {
   static constexpr double kMultiplier = 1e4;  // of muP, from 1 in either direction
 };
 
-// kDynamic: by another base in sequences longer than max_positions, a new one for each length. No key
-// could be shared there, so such a model has the context of kDefault.
+// kDynamic: by another base in sequences longer than max_positions, a new one for each length. No
+// key could be shared there, so such a model has the context of kDefault.
 enum class RopeType { kDefault, kLinear, kDynamic, kYarn, kLlama3, kLongrope };
 
 struct RopeConfig {
@@ -67,8 +67,8 @@ enum class LayerKind : uint8_t { kAttention, kRecurrent, kFeedForward };
 //   projection  [ z | x, B, C | dt ]     [ q, k, v | z | b | a ]
 //   convolved         x, B, C              q, k, v
 //
-// A gated short convolution is one head and one group without a state: [ B | C | x ], of which B * x
-// is convolved.
+// A gated short convolution is one head and one group without a state:
+// [ B | C | x ], of which B * x is convolved.
 struct RecurrentConfig {
   Mixer mixer = Mixer::kNone;
   int32_t heads = 0, head_dim = 0;

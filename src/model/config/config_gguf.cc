@@ -164,8 +164,8 @@ class GgufConfigReader {
   std::vector<int64_t> list(const char* name, int64_t most, int64_t least = 0) const {
     return m_.integers(key(name), static_cast<size_t>(c_.layers + c_.draft_layers), least, most);
   }
-  // Of a list with 0, if that is the least, for layers that have no such thing; the others must agree.
-  // `absent`: of none.
+  // Of a list with 0, if that is the least, for layers that have no such thing;
+  // the others must agree. `absent`: of none.
   int32_t listed(const char* name, int64_t most, int32_t absent, int64_t least = 0) const {
     int64_t found = 0;
     for (const int64_t each : list(name, most, least)) {
@@ -300,7 +300,7 @@ class GgufConfigReader {
     c_.max_positions = count("context_length", ConfigLimits::kPositions);
   }
 
-  // A list of the layers, or each so-manieth has none.
+  // A list of the layers, or every n-th has none.
   void windows(const WindowTraits& traits) {
     const bool known = traits.layers != WindowLayers::kNone;
     const int64_t absent = traits.layers == WindowLayers::kFromLayer ? 0 : traits.absent;

@@ -4,8 +4,8 @@
 //   rotary    rope_theta, rope_scaling {type|rope_type}     rope_parameters {rope_type, rope_theta}
 //   type      torch_dtype                                   dtype
 //
-// Several engines broke on the change; both spellings are read. rope_scaling and rope_parameters must
-// not contradict each other; what stands inside them goes before a rope_theta or a
+// Several engines broke on the change; both spellings are read. rope_scaling and rope_parameters
+// must not contradict each other; what stands inside them goes before a rope_theta or a
 // partial_rotary_factor beside them, as in transformers v5 (convert_rope_params_to_dict).
 #include <algorithm>
 #include <cmath>
@@ -216,8 +216,8 @@ void read_rope(const Json& json, const RopeParameters& rope, const char* theta_k
   }
 }
 
-// Model cards tell their readers to add yarn to the file, and nothing else: then the context is what
-// it stretches the original one to. A shorter one than the original is a model that was cut.
+// Model cards tell their readers to add yarn to the file, and nothing else: then the context is
+// what it stretches the original one to. A shorter one than the original is a model that was cut.
 void lengthen_context(ModelConfig& c) {
   if (c.rope.type != RopeType::kYarn || c.rope.original_max_positions > c.max_positions) return;
   const double stretched = c.rope.factor * c.rope.original_max_positions;
@@ -297,7 +297,7 @@ ops::ActivationFn read_activation(const Json& json, const Architecture& architec
        " is not supported (supported: ", gelu ? "\"silu\", \"gelu_pytorch_tanh\")" : "\"silu\")");
 }
 
-// Layers that do not rotate: listed with 0, or each so-manieth.
+// Layers that do not rotate: listed with 0, or every n-th.
 void read_unrotated(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
   constexpr const char* kList = "no_rope_layers";
   const auto layers = static_cast<size_t>(c.layers);
@@ -356,27 +356,27 @@ std::vector<int32_t> token_ids(const Json& json, const char* key, int32_t vocab)
 }
 
 int32_t intermediate_size(const Json& json, const ConfigTraits& traits) {
-  constexpr int64_t kMost = ConfigLimits::kIntermediate;
+  constexpr int64_t kMax = ConfigLimits::kIntermediate;
   if (traits.shared_mlp)
-    return static_cast<int32_t>(json_int(json, "shared_intermediate_size", 1, kMost, 1024));
-  if (!traits.lfm2_keys) return static_cast<int32_t>(json_int(json, "intermediate_size", 1, kMost));
+    return static_cast<int32_t>(json_int(json, "shared_intermediate_size", 1, kMax, 1024));
+  if (!traits.lfm2_keys) return static_cast<int32_t>(json_int(json, "intermediate_size", 1, kMax));
   // block_ff_dim goes first. Two thirds of it, for a block with a gate, are rounded up.
   const char* const key = json_has(json, "block_ff_dim") ? "block_ff_dim" : "intermediate_size";
-  int64_t size = json_int(json, key, 1, kMost, 12288);
+  int64_t size = json_int(json, key, 1, kMax, 12288);
   if (!json_bool(json, "block_auto_adjust_ff_dim", true)) return static_cast<int32_t>(size);
   constexpr const char* kMultiplier = "block_ffn_dim_multiplier";
   size = 2 * size / 3;
   const bool none = json.contains(kMultiplier) && json.at(kMultiplier).is_null();
   if (!none) {
     const double scaled = json_float(json, kMultiplier, 1) * static_cast<double>(size);
-    if (!(scaled >= 1 && scaled <= kMost))
+    if (!(scaled >= 1 && scaled <= kMax))
       fail(Code::kFormat, "two thirds of ", key, " times ", kMultiplier, " are ", scaled,
-           ", outside [1, ", kMost, "]");
-    const int64_t multiple = json_int(json, "block_multiple_of", 1, kMost, 256);
+           ", outside [1, ", kMax, "]");
+    const int64_t multiple = json_int(json, "block_multiple_of", 1, kMax, 256);
     size = (static_cast<int64_t>(scaled) + multiple - 1) / multiple * multiple;
   }
-  if (size < 1 || size > kMost)
-    fail(Code::kFormat, key, " becomes ", size, ", outside [1, ", kMost, "]");
+  if (size < 1 || size > kMax)
+    fail(Code::kFormat, key, " becomes ", size, ", outside [1, ", kMax, "]");
   return static_cast<int32_t>(size);
 }
 
@@ -426,7 +426,7 @@ void read_scores(const Json& json, const ScoreTraits& traits, ModelConfig& c) {
   c.logit_cap = cap("final_logit_softcapping", traits.logit_cap);
 }
 
-// The text model's part of the configuration of a model that sees as well.
+// The language model's part of the configuration of a vision-language model.
 const Json& text_config(const Json& json, const Architecture& architecture) {
   constexpr const char* kKey = "text_config";
   if (!architecture.config.text_config || !json_has(json, kKey)) return json;
@@ -440,21 +440,8 @@ const Json& text_config(const Json& json, const Architecture& architecture) {
   return text;
 }
 
-}  // namespace
-
-ModelConfig config_from_json(const Json& whole) {
-  if (!whole.is_object()) fail(Code::kFormat, "it is ", json_shown(whole), ", not an object");
-  ModelConfig c;
-  c.architecture = json_string(whole, "model_type", "");
-  if (c.architecture.empty()) fail(Code::kFormat, "key \"model_type\" is missing");
-  const Architecture& architecture = find_architecture(c.architecture);
-  c.architecture = architecture.name;
+void read_shape(const Json& json, const Architecture& architecture, ModelConfig& c) {
   const ConfigTraits& traits = architecture.config;
-  const Json& json = text_config(whole, architecture);
-  refuse_token_labels(whole);
-  refuse_unsupported(whole, architecture);
-  if (&json != &whole) refuse_unsupported(json, architecture);
-
   const auto count = [&](const char* key, int64_t max, int32_t absent = 0) {
     return absent > 0 && !json_has(json, key) ? absent
                                               : static_cast<int32_t>(json_int(json, key, 1, max));
@@ -479,16 +466,71 @@ ModelConfig config_from_json(const Json& whole) {
   c.intermediate = intermediate_size(json, traits);
   c.max_positions =
       count("max_position_embeddings", ConfigLimits::kPositions, traits.max_positions);
-  c.norm_eps = static_cast<float>(json_float(json, traits.norm_eps_key, traits.norm_eps));
-  // Transformers goes by the outer one, and writes the inner one with its default beside it.
+}
+
+// Transformers goes by the outer key, and writes the inner one with its default beside it.
+bool ties_embeddings(const Json& whole, const Json& json, const ConfigTraits& traits) {
   constexpr const char* kTied = "tie_word_embeddings";
-  c.tie_embeddings = json_bool(whole.contains(kTied) ? whole : json, kTied, traits.tied);
-  if (traits.lfm2_keys) c.tie_embeddings = json_bool(json, "tie_embedding", c.tie_embeddings);
+  const bool tied = json_bool(whole.contains(kTied) ? whole : json, kTied, traits.tied);
+  return traits.lfm2_keys ? json_bool(json, "tie_embedding", tied) : tied;
+}
+
+void read_biases(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
   c.attention_bias =
       traits.qkv_bias ||
       (json_bool(json, "attention_bias", traits.attention_biased) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
+}
+
+void read_attention_gate(const Json& json, const Architecture& architecture, ModelConfig& c) {
+  c.attention_gate = architecture.output_gate;
+  if (c.attention_gate && !json_bool(json, "attn_output_gate", true))
+    fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
+         " is supported with the gate only");
+}
+
+void read_rotation(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
+  c.rotates = traits.rotates && (!traits.named_positions || is_rotated(json));
+  if (!c.rotates) return;
+  if (traits.window.own_rope && (!c.windows.empty() || has_ropes_by_type(json)))
+    read_two_ropes(json, traits, c);
+  else
+    read_rope(json, rope_parameters(json, traits), "rope_theta", traits.rope_theta, traits, c);
+}
+
+void read_special_tokens(const Json& whole, const Json& json, ModelConfig& c) {
+  const auto ids = [&](const char* key) {
+    return token_ids(json_has(json, key) ? json : whole, key, c.vocab_size);
+  };
+  c.eos_ids = ids("eos_token_id");
+  const std::vector<int32_t> bos = ids("bos_token_id");
+  if (!bos.empty()) c.bos_id = bos.front();
+}
+
+std::string dtype_of(const Json& json) {
+  return json_string(json, "dtype", json_string(json, "torch_dtype", ""));
+}
+
+}  // namespace
+
+ModelConfig config_from_json(const Json& whole) {
+  if (!whole.is_object()) fail(Code::kFormat, "it is ", json_shown(whole), ", not an object");
+  ModelConfig c;
+  c.architecture = json_string(whole, "model_type", "");
+  if (c.architecture.empty()) fail(Code::kFormat, "key \"model_type\" is missing");
+  const Architecture& architecture = find_architecture(c.architecture);
+  c.architecture = architecture.name;
+  const ConfigTraits& traits = architecture.config;
+  const Json& json = text_config(whole, architecture);
+  refuse_token_labels(whole);
+  refuse_unsupported(whole, architecture);
+  if (&json != &whole) refuse_unsupported(json, architecture);
+
+  read_shape(json, architecture, c);
+  c.norm_eps = static_cast<float>(json_float(json, traits.norm_eps_key, traits.norm_eps));
+  c.tie_embeddings = ties_embeddings(whole, json, traits);
+  read_biases(json, traits, c);
   const bool has_windows = traits.window.layers != WindowLayers::kNone;
   if (has_windows) read_windows(json, architecture, c);
   read_direction(json, architecture, c);
@@ -499,27 +541,16 @@ ModelConfig config_from_json(const Json& whole) {
   if (traits.multipliers) read_multipliers(json, c);
   if (traits.scores.read) read_scores(json, traits.scores, c);
   if (traits.scaled_embedding) c.embedding_multiplier = std::sqrt(static_cast<double>(c.hidden));
-  c.attention_gate = architecture.output_gate;
-  if (c.attention_gate && !json_bool(json, "attn_output_gate", true))
-    fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
-         " is supported with the gate only");
-  c.rotates = traits.rotates && (!traits.named_positions || is_rotated(json));
-  if (c.rotates && traits.window.own_rope && (!c.windows.empty() || has_ropes_by_type(json)))
-    read_two_ropes(json, traits, c);
-  else if (c.rotates)
-    read_rope(json, rope_parameters(json, traits), "rope_theta", traits.rope_theta, traits, c);
+  read_attention_gate(json, architecture, c);
+  read_rotation(json, traits, c);
   lengthen_context(c);
   if (!has_windows) read_windows(json, architecture, c);  // refuses those shorter than the context
   if (traits.unrotated_interval > 0) read_unrotated(json, traits, c);
-  c.eos_ids =
-      token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);
-  const std::vector<int32_t> bos =
-      token_ids(json_has(json, "bos_token_id") ? json : whole, "bos_token_id", c.vocab_size);
-  if (!bos.empty()) c.bos_id = bos.front();
+  read_special_tokens(whole, json, c);
   c.quantization = quant_config_from_json(json);
   if (c.quantization.method == QuantMethod::kNone) c.quantization = quant_config_from_json(whole);
-  c.dtype = json_string(json, "dtype", json_string(json, "torch_dtype", ""));
-  if (c.dtype.empty()) c.dtype = json_string(whole, "dtype", json_string(whole, "torch_dtype", ""));
+  c.dtype = dtype_of(json);
+  if (c.dtype.empty()) c.dtype = dtype_of(whole);
   check_config(c);
   return c;
 }

@@ -106,8 +106,8 @@ std::vector<std::string> numbered(const Json& labels, const char* key) {
   return list;
 }
 
-// One name for what Sentence Transformers says: a name or a list of names, or a flag for each way, each
-// once; "mean" when it says nothing.
+// One name for what Sentence Transformers says:
+// a name or a list of names, or a flag for each way, each once; "mean" when it says nothing.
 std::string pooling_of(const Json& json) {
   static const std::map<std::string, std::string>& kNames =
       *new std::map<std::string, std::string>{{"cls", "first"},

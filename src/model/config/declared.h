@@ -27,8 +27,8 @@ struct Declared {
   std::vector<std::string> names;  // of the model, from the most telling one
   std::vector<std::string> architectures;
   std::string model_type;
-  // A class of a model that auto_map takes from code beside the files; empty where it names none, or
-  // classes of transformers only.
+  // A class of a model that auto_map takes from code beside the files;
+  // empty where it names none, or classes of transformers only.
   std::string custom_class;
   // "last", "mean", "first", "rank" (a head reads the last token), or the file's own word for
   // another way; empty: it does not say.
@@ -49,8 +49,8 @@ struct Declared {
 
 // From config.json.
 void declare_config(const Json& config, Declared& declared);
-// From the other files beside it; all of them may be missing. Throws kFormat naming a file that does
-// not hold what it should.
+// From the other files beside it; all of them may be missing.
+// Throws kFormat naming a file that does not hold what it should.
 void declare_folder(const InputFolder& folder, Declared& declared);
 void declare_recipe(const InputFolder& folder, Declared& declared);
 void declare_gguf(const GgufMetadata& metadata, Declared& declared);

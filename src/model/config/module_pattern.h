@@ -4,9 +4,9 @@
 //   text ── parse ──> states: each takes a character, goes on at two places, or asks for an end
 //   name ── all states at once, character by character ──> fits
 //
-// So an expression costs its states times the characters of a name, whatever it says. Those that are
-// a name themselves, nearly all, need no states. What no set of states can say (what stands around
-// a place, what a group took before) is refused.
+// So an expression costs its states times the characters of a name, whatever it says. Those that
+// are a name themselves, nearly all, need no states. What no set of states can say (what stands
+// around a place, what a group took before) is refused.
 #pragma once
 
 #include <bitset>

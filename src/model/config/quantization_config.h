@@ -1,8 +1,8 @@
 // What config.json says of quantised weights: "quantization_config".
 //
-// Which modules are quantised follows from the tensors that a file has of them; the lists of modules
-// that are not must not contradict it. What a method can say that is not read here is refused by
-// name.
+// Which modules are quantised follows from the tensors that a file has of them; the lists of
+// modules that are not must not contradict it. What a method can say that is not read here is
+// refused by name.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace prefix {
 namespace {
 
-// Python writes Infinity for a float that JSON has no digits for. Here it becomes a text of the same
-// length, so that places in messages stay.
+// Python writes Infinity for a float that JSON has no digits for. Here it becomes a text of the
+// same length, so that places in messages stay.
 std::string with_infinities(std::string text) {
   constexpr std::string_view kInfinity = "Infinity", kText = "\"+inf\"  ";
   bool quoted = false;

@@ -12,7 +12,8 @@ namespace prefix {
 // Runs `read`, and names `file` in what it complains about.
 void naming(const InputFile& file, const std::function<void()>& read);
 
-// Calls use(tree, text) for the JSON of a file, with the text as it was parsed. Errors name the file.
+// Calls use(tree, text) for the JSON of a file, with the text as it was parsed.
+// Errors name the file.
 void with_json_text(const InputFile& file,
                     const std::function<void(const Json&, const std::string&)>& use,
                     const JsonLimits& limits = {});

@@ -61,13 +61,15 @@ void read_packed(std::shared_ptr<const InputFile> file, ModelFiles& files) {
   PackedModel::open(text->second, name, *files.tensors);
 }
 
-// Whether two tensors hold the same numbers; the first row that differs ends it.
+// Whether two tensors hold the same numbers; the first row that differs ends it. They have any
+// shape: the loader looks whether it is that of a matrix.
 bool same_values(const Tensor& a, const Tensor& b) {
   if (a.shape != b.shape || a.type != b.type || a.computed || b.computed) return false;
   if (needs_scales(a.type)) return false;  // no numbers
-  const int64_t rows = a.shape.empty() ? 0 : a.shape.front();
-  if (rows == 0) return true;
-  std::vector<std::byte> x(a.bytes / static_cast<size_t>(rows)), y(x.size());
+  const int64_t values = element_count(a.name, a.shape);
+  if (values == 0) return true;
+  const int64_t rows = values / a.row_values();
+  std::vector<std::byte> x(static_cast<size_t>(blocks_bytes(a.type, a.row_values()))), y(x.size());
   for (int64_t row = 0; row < rows; ++row) {
     read_blocks(a, row, x.data());
     read_blocks(b, row, y.data());

@@ -16,8 +16,8 @@
 namespace prefix {
 namespace {
 
-// Names of parts. Those of `dropped` belong to activations. Nothing here has a destructor: a process may
-// end while a model is loaded.
+// Names of parts. Those of `dropped` belong to activations. Nothing here has a destructor: a
+// process may end while a model is loaded.
 using Names = std::span<const std::string_view>;
 
 struct Layout {

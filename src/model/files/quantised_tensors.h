@@ -21,7 +21,7 @@ namespace prefix {
 
 // Throws kFormat naming a part that is missing or has the wrong shape, kUnsupportedModel for a
 // type. Tensors that are weights with scales only and have none stay (require_numbers), and so does
-// every part of those that are left out, by their names: nobody reads them.
+// every part of those that are left out, by their names: nothing reads them.
 void assemble_quantised(const QuantConfig& config, TensorSource& source,
                         const std::function<bool(std::string_view)>& is_left_out = {});
 

@@ -54,8 +54,8 @@ struct Windows {
   }
 };
 
-// Not in the thread itself: the system makes room for that in every thread of a program that is linked
-// with this library, and small stacks have none.
+// Not in the thread itself: the system makes room for that in every thread of a program that is
+// linked with this library, and small stacks have none.
 Windows& windows_of_thread() {
   thread_local std::unique_ptr<Windows> windows;
   if (!windows) windows = std::make_unique<Windows>();

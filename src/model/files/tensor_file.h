@@ -26,12 +26,12 @@ using ops::TensorType;
 class ComputedRows {
  public:
   virtual ~ComputedRows() = default;
-  // Any thread. Throws kIo, and kFormat for what nobody can compute with.
+  // Any thread. Throws kIo, and kFormat for numbers that cannot be computed with.
   virtual void read_row(int64_t row, float* out) const = 0;
   // How they are stored: "INT4".
   virtual std::string_view kind() const = 0;
-  // The type of blocks that have the numbers of all rows, bit for bit; none where there is no such. Any
-  // thread. Throws kIo, kFormat.
+  // The type of blocks that have the numbers of all rows, bit for bit; none where there is no such.
+  // Any thread. Throws kIo, kFormat.
   virtual std::optional<TensorType> blocks() const { return std::nullopt; }
   // A row in these, as read_row().
   virtual void read_row_blocks(int64_t row, std::byte* out) const;

@@ -19,14 +19,15 @@ class LoadObserver {
  public:
   virtual ~LoadObserver() = default;
   // An int8 matrix, by the name of packed_matrix_name(), and what it is made of. It has data when
-  // there is a device; who takes that leaves null.
+  // there is a device; an observer that takes it leaves null.
   virtual void matrix(const std::string& name, ops::PackedWeights& packed,
                       const std::vector<const Tensor*>& tensors) = 0;
   // Once, at the end: the tensors of the architecture.
   virtual void used(const std::set<std::string>& tensors) = 0;
 };
 
-// Inputs of matrices (Device::pack_sources()), by the names of packed_matrix_name(); of some there are none.
+// Inputs of matrices (Device::pack_sources()), by the names of packed_matrix_name();
+// of some there are none.
 using Calibration = std::map<std::string, ops::CalibrationRows, std::less<>>;
 
 struct LoadExtras {

@@ -4,8 +4,8 @@
 //                                                 ├──> PackedWeights ──> LoadObserver
 //   matrices of a PackedModel ── load_packed() ───┘
 //
-// With weights=packed those whose blocks kernels multiply stay in them (PackedWeights::of_blocks), and so
-// do whole numbers that such blocks have; the others become what dtype says.
+// With weights=packed those whose blocks kernels multiply stay in them (PackedWeights::of_blocks),
+// and so do whole numbers that such blocks have; the others become what dtype says.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class PackedModel;
 
 class MatrixPacker {
  public:
-  // device: null for shapes only. Throws kInvalidArgument when the files have matrices in whole numbers
-  // that `types` wants otherwise.
+  // device: null for shapes only. Throws kInvalidArgument when the files have matrices in whole
+  // numbers that `types` wants otherwise.
   MatrixPacker(const ModelFiles& files, ops::Device* device, const ops::NumericTypes& types,
                const LoadExtras& extras);
 

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kPiece = size_t{1} << 20;  // of a copy
+constexpr size_t kPieceBytes = size_t{1} << 20;  // of a copy
 
 Tensor tensor_of(std::string name, TensorType type, std::vector<int64_t> shape) {
   Tensor t;
@@ -47,7 +47,7 @@ bool is_companion(const std::string& name) {
 
 void copy_file(const InputFile& from, const std::string& to) {
   OutputFile out(to);
-  std::vector<std::byte> piece(std::min<uint64_t>(kPiece, from.size()));
+  std::vector<std::byte> piece(std::min<uint64_t>(kPieceBytes, from.size()));
   for (uint64_t at = 0; at < from.size(); at += piece.size()) {
     const auto count = static_cast<size_t>(std::min<uint64_t>(piece.size(), from.size() - at));
     from.read(at, count, piece.data());
@@ -156,7 +156,7 @@ class PackWriter final : public LoadObserver {
   }
   void write_tensor(const Tensor& from, const Tensor& to) {
     if (!from.computed) {
-      std::vector<std::byte> piece(std::min(kPiece, from.bytes));
+      std::vector<std::byte> piece(std::min(kPieceBytes, from.bytes));
       for (size_t at = 0; at < from.bytes; at += piece.size()) {
         const size_t count = std::min(piece.size(), from.bytes - at);
         from.file->read(from.offset + at, count, piece.data());

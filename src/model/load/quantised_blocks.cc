@@ -46,8 +46,8 @@ bool all_stored(const Tensor& tensor, const Is& is) {
   return true;
 }
 
-// Whether codes less their zeros are those of the middle of the range. The unused bits of a word may hide
-// that: such a matrix has zeros, then.
+// Whether codes less their zeros are those of the middle of the range. The unused bits of a word
+// may hide that: such a matrix has zeros, then.
 bool zeros_are_middle(const QuantisedMatrix::Parts& parts) {
   if (!parts.zeros) return true;
   const SmallNumbers& zeros = *parts.zeros;

@@ -1,14 +1,14 @@
-// Rows of quantised matrices in the blocks that kernels multiply (ops/block_layout.h), where these have
-// the same numbers bit for bit:
+// Rows of quantised matrices in the blocks that kernels multiply (ops/block_layout.h),
+// where these have the same numbers bit for bit:
 //
 //   weight = (code - zero) * scale     4 bits, every zero 8 or none      Q4_0   d * (nibble - 8)
 //                                      4 bits, other zeros               Q5_0   d * (five bits - 16)
 //                                      8 bits, every zero 128 or none    Q8_0   d * byte
 //                                      E2M1, scales E8M0                 MXFP4  d * number
 //
-// A scale is then that of whole blocks of 32 columns, one after the other, and d an f16: files of AWQ and
-// GPTQ have these, and those of compressed-tensors have bf16 that mostly are f16, too. That of MXFP4 is a
-// power of two.
+// A scale is then that of whole blocks of 32 columns, one after the other, and d an f16: files of
+// AWQ and GPTQ have these, and those of compressed-tensors have bf16 that mostly are f16, too. That
+// of MXFP4 is a power of two.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@
 
 namespace prefix {
 
-// None where no type of blocks has these numbers. `groups`: of the columns; empty for columns in order.
-// Reads the scales and zeros. Throws kIo.
+// None where no type of blocks has these numbers. `groups`: of the columns; empty for columns in
+// order. Reads the scales and zeros. Throws kIo.
 std::optional<TensorType> blocks_of(const QuantisedMatrix::Parts& parts,
                                     const std::vector<int32_t>& groups);
 

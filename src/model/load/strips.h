@@ -27,8 +27,8 @@ class Strips {
   static constexpr size_t kKept = 32;
   static constexpr int64_t kBytes = 2 << 20;
 
-  // Column `column` of a tensor [rows, columns] of plain numbers, one behind the other in `out`. Any
-  // thread. Throws kIo.
+  // Column `column` of a tensor [rows, columns] of plain numbers, one behind the other in `out`.
+  // Any thread. Throws kIo.
   void column(const Tensor& tensor, int64_t column, std::byte* out);
 
  private:

@@ -5,7 +5,7 @@
 //   a whole language model       model.layers.3.mlp.up_proj               lm_head.weight
 //   a body without a head        layers.3.mlp.up_proj
 //   Nemotron-H                   backbone.layers.3...                     lm_head.weight
-//   a model that sees as well    model.language_model.layers.3...         lm_head.weight
+//   a vision-language model      model.language_model.layers.3...         lm_head.weight
 //                                language_model.model.layers.3...         language_model.lm_head.weight
 //                                language_model.layers.3...               lm_head.weight
 //

@@ -526,8 +526,8 @@ class Loader {
 
 }  // namespace
 
-// Of models that see as well.
-constexpr std::string_view kSeeingParts[] = {
+// Of vision-language models, of which only the language model is loaded.
+constexpr std::string_view kVisionParts[] = {
     "visual.",
     "model.visual.",
     "vision_tower.",
@@ -546,7 +546,7 @@ bool is_left_out(std::string_view name, const ModelConfig& config,
   const auto begins = [&](std::string_view start) {
     return !start.empty() && name.starts_with(start);
   };
-  if (architecture.config.text_config && std::ranges::any_of(kSeeingParts, begins)) return true;
+  if (architecture.config.text_config && std::ranges::any_of(kVisionParts, begins)) return true;
   return std::ranges::any_of(architecture.left_out, begins);
 }
 

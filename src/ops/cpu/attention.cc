@@ -57,8 +57,13 @@ void CpuStep::attention(const AttentionArgs& args) {
   for (const AttentionTile& tile : plan.tiles)
     tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
   const int64_t group = arrays_.heads / kv.kv_heads;
-  const int64_t d = kv.d_padded();
-  AttentionCall call{context_, arrays_, plan, args, group, d, SoftmaxStates(tile_rows * group, d)};
+  AttentionCall call{context_,
+                     arrays_,
+                     plan,
+                     args,
+                     group,
+                     PackedRow(kv, context_.act_bytes(), context_.kernels->gemm),
+                     SoftmaxStates(tile_rows * group, kv.d_padded())};
   if (plan.partial_slots > 0)
     call.partials =
         context_.partials->reserve(call.states.partial_bytes(plan.partial_slots, kv.kv_heads));

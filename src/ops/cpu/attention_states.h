@@ -39,17 +39,25 @@ struct SoftmaxStates {
   }
 };
 
-// The most of them that steps up to this shape have: every tile that is cut has every chunk.
+// Rows of the largest tiles of attention.
+inline int64_t most_tile_rows(const ReserveShape& shape) {
+  return std::max<int64_t>(1, kAttentionTileRows * shape.kv.kv_heads / shape.heads);
+}
+
+// Of the largest tile that steps up to this shape have.
+inline SoftmaxStates largest_states(const ReserveShape& shape) {
+  const int64_t group = shape.heads / shape.kv.kv_heads;
+  return {std::min(shape.rows, most_tile_rows(shape)) * group, shape.kv.d_padded()};
+}
+
+// The most partial slots that they have: every tile that is cut has every chunk.
 inline size_t most_partial_bytes(const ReserveShape& shape, int64_t threads) {
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t positions = std::min(shape.positions, shape.pages * kPageTokens);
   if (kv_heads == 0 || positions <= kKeyChunk) return 0;
-  const int64_t group = shape.heads / kv_heads;
-  const int64_t tile_rows = std::max<int64_t>(1, kAttentionTileRows / group);
   const int64_t tiles =
-      std::min(ceil_div(shape.rows, tile_rows), most_split_tiles(kv_heads, threads));
-  const SoftmaxStates states(std::min(shape.rows, tile_rows) * group, shape.kv.d_padded());
-  return states.partial_bytes(tiles * ceil_div(positions, kKeyChunk), kv_heads);
+      std::min(ceil_div(shape.rows, most_tile_rows(shape)), most_split_tiles(kv_heads, threads));
+  return largest_states(shape).partial_bytes(tiles * ceil_div(positions, kKeyChunk), kv_heads);
 }
 
 }  // namespace prefix::ops

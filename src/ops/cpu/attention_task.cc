@@ -12,8 +12,6 @@ namespace prefix::ops {
 namespace {
 
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
-// Spare columns: SoftmaxArgs::lds. An odd number of cache lines, as rows of a tile should not share sets of L1.
-constexpr int64_t kScoreColumns = kKeyBlock + 16;
 // Nothing widens the first panels of a block meanwhile, which fewer rows do not make up for.
 constexpr int64_t kLeastWidenedRows = 36;
 constexpr float kLog2E = 1.44269504088896340736f;
@@ -29,23 +27,16 @@ AttentionTask::AttentionTask(const AttentionCall& call, const AttentionTile& til
       tile_(tile),
       head_(head),
       rows_((tile.row_end - tile.row_begin) * call.group) {
-  const auto n = static_cast<size_t>(rows_);
-  const size_t q_bytes = whole_lines(n * static_cast<size_t>(call.ldq) * call.query_bytes());
-  const size_t p_bytes = whole_lines(n * static_cast<size_t>(call.ldp) * call.weight_bytes());
-  const size_t s_bytes = whole_lines(n * kScoreColumns * sizeof(float));
-  const size_t position_bytes = whole_lines(n * sizeof(int32_t));
-  const size_t state_bytes = call.states.bytes();
-  const size_t int8_bytes = call.int8() ? whole_bytes() : 0;
-  std::byte* at = call.context.scratch[worker].reserve(
-      q_bytes + p_bytes + s_bytes + 2 * position_bytes + 2 * state_bytes + int8_bytes);
+  const TaskMemory memory(call.row, rows_, call.states);
+  std::byte* at = call.context.scratch[worker].reserve(memory.bytes());
   q_ = at;
-  p_ = (at += q_bytes);
-  s_ = reinterpret_cast<float*>(at += p_bytes);
-  first_ = reinterpret_cast<int32_t*>(at += s_bytes);
-  last_ = reinterpret_cast<int32_t*>(at += position_bytes);
-  now_ = call.states.at(at += position_bytes);
-  total_ = call.states.at(at += state_bytes);
-  if (call.int8()) lay_out_whole(at + state_bytes);
+  p_ = (at += memory.queries);
+  s_ = reinterpret_cast<float*>(at += memory.weights);
+  first_ = reinterpret_cast<int32_t*>(at += memory.scores);
+  last_ = reinterpret_cast<int32_t*>(at += memory.positions);
+  now_ = call.states.at(at += memory.positions);
+  total_ = call.states.at(at += memory.state);
+  if (call.int8()) lay_out_whole(at + memory.state, memory.whole_line);
   if (widens(rows_))
     wide_.emplace(call.context.kernels->gemm, call.context.wide[worker],
                   std::max<int64_t>(call.d, kKeyBlock));

@@ -9,6 +9,7 @@
 
 #include "ops/attention_plan.h"
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/attention_memory.h"
 #include "ops/cpu/attention_states.h"
 #include "ops/cpu/context.h"
 #include "ops/cpu/key_block.h"
@@ -28,25 +29,17 @@ struct AttentionCall {
   const AttentionPlan& plan;
   const AttentionArgs& args;
   int64_t group;  // query heads per kv head
-  int64_t d;      // padded
+  PackedRow row;
   SoftmaxStates states;
   std::byte* partials = nullptr;
-  int64_t ldq = leading(d, query_bytes());  // elements
-  int64_t ldp = leading(kKeyBlock, weight_bytes());
+  int64_t d = row.d;        // padded
+  int64_t ldq = row.ldq();  // elements
+  int64_t ldp = row.ldp();
 
-  bool int8() const { return step.kv.type == KvType::kInt8; }
+  bool int8() const { return row.int8; }
   size_t act_bytes() const { return context.act_bytes(); }
-  // Of a number of packed queries, and of weights.
-  size_t query_bytes() const {
-    return int8() ? static_cast<size_t>(context.kernels->gemm.int8_operand_bytes()) : act_bytes();
-  }
-  size_t weight_bytes() const { return int8() ? 1 : act_bytes(); }
-  // Leading dimension of their rows: whole cache lines, which a tile's row of 64 bytes never straddles, and an odd
-  // number of them, as rows of a tile should not share sets of L1.
-  static int64_t leading(int64_t numbers, size_t size) {
-    const auto bytes = static_cast<int64_t>(size);
-    return ((numbers * bytes + 63) / 64 | 1) * 64 / bytes;
-  }
+  size_t query_bytes() const { return row.query_bytes; }
+  size_t weight_bytes() const { return row.weight_bytes; }
   int64_t ldo() const { return states.ldo; }
   SoftmaxState partial(int64_t slot, int64_t head) const {
     const int64_t before = slot * step.kv.kv_heads + head;
@@ -139,8 +132,7 @@ class AttentionTask {
   void finish() const;
 
   // With int8 keys and values (attention_task_int8.cc):
-  size_t whole_bytes() const;
-  void lay_out_whole(std::byte* at);
+  void lay_out_whole(std::byte* at, size_t line);
   void quantise_queries();
   void whole_softmax(const KeyBlock& block, int64_t row_begin, const SoftmaxArgs& args) const;
   int64_t point_to_scales(const KeyBlock& block, int64_t row_begin, int64_t row_end) const;

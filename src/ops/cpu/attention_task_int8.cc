@@ -8,19 +8,12 @@
 
 namespace prefix::ops {
 
-// What int8 needs besides, of each row: a scale and a correction of its query, of each page of a block
-// where the scales of its keys and values are, and of each span the scale of its weights.
-size_t AttentionTask::whole_bytes() const {
-  const auto n = static_cast<size_t>(rows_);
-  return 2 * whole_lines(n * sizeof(float)) +
-         n * (kBlockPages * 2 * sizeof(const float*) + kBlockSpans * sizeof(float));
-}
-
-void AttentionTask::lay_out_whole(std::byte* at) {
+// TaskMemory::whole, of which a number of each row takes `line` bytes.
+void AttentionTask::lay_out_whole(std::byte* at, size_t line) {
   const auto n = static_cast<size_t>(rows_);
   q_scales_ = reinterpret_cast<float*>(at);
-  q_corrections_ = reinterpret_cast<int32_t*>(at += whole_lines(n * sizeof(float)));
-  key_scales_ = reinterpret_cast<const float**>(at += whole_lines(n * sizeof(float)));
+  q_corrections_ = reinterpret_cast<int32_t*>(at += line);
+  key_scales_ = reinterpret_cast<const float**>(at += line);
   value_scales_ = key_scales_ + n * kBlockPages;
   p_scales_ = reinterpret_cast<float*>(value_scales_ + n * kBlockPages);
 }

@@ -13,8 +13,6 @@
 namespace prefix::ops {
 namespace {
 
-// Of which a tile takes a multiple, whatever the format.
-constexpr int64_t kStepK = 64;
 // Rows of x that a task turns into whole numbers.
 constexpr int64_t kQuantisedRows = 8;
 // Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.

@@ -9,14 +9,19 @@
 // computes it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <span>
 
 #include "ops/cpu/context.h"
 #include "ops/op.h"
+#include "ops/round_up.h"
 
 namespace prefix::ops {
+
+// Of k a tile takes a multiple, whatever the format.
+inline constexpr int64_t kStepK = 64;
 
 // What happens to a finished 64-column tile of x W^T.
 struct GemmOutput {
@@ -41,6 +46,12 @@ struct GemmOutput {
 
 inline ActivationBuffer from_row(ActivationBuffer x, int64_t row, size_t act_bytes) {
   return {x.data + static_cast<size_t>(row * x.ld) * act_bytes, x.ld};
+}
+
+// The longest part of k that a pass takes, of products with k up to `widest`.
+inline int64_t most_k_block(const GemmKernels& gemm, size_t operand_bytes, int64_t widest) {
+  return round_up(std::min(gemm.k_block_bytes / static_cast<int64_t>(operand_bytes), widest),
+                  kStepK);
 }
 
 // x: [rows, w.k] activations with ld >= w.k_padded. The columns between w.k and w.k_padded are set

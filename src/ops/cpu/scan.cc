@@ -20,6 +20,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "ops/cpu/scan_units.h"
 #include "ops/cpu/state_pages.h"
 #include "ops/cpu/step.h"
 #include "ops/round_up.h"
@@ -27,41 +28,7 @@
 namespace prefix::ops {
 namespace {
 
-// Tasks for each thread where the work allows it: threads get done at the same time.
-constexpr int64_t kTasksPerThread = 4;
-// Columns that the kernels pass at a time, at most.
-constexpr int64_t kUnitColumns = 32;
 constexpr int64_t kGateRows = 16;
-
-// What a unit has: columns [first, first + size) of `heads` heads; of several heads all.
-struct Unit {
-  int64_t head, heads;
-  int64_t first, size;
-};
-
-// All heads, of `whole` columns each, cut into units for the threads. Parts of a head have a multiple
-// of kUnitColumns.
-class Units {
- public:
-  Units(int64_t heads, int64_t whole, int threads) : heads_(heads), whole_(whole) {
-    const int64_t wanted = kTasksPerThread * threads;
-    unit_heads_ = std::max<int64_t>(1, heads / wanted);
-    size_ = round_up(whole, kUnitColumns);
-    while (size_ > kUnitColumns && count() < wanted) size_ = round_up(size_ / 2, kUnitColumns);
-    size_ = std::min(size_, whole);
-  }
-  int64_t count() const { return ceil_div(heads_, unit_heads_) * parts(); }
-  Unit operator[](int64_t i) const {
-    const int64_t head = i / parts() * unit_heads_, first = i % parts() * size_;
-    return {head, std::min(unit_heads_, heads_ - head), first, std::min(size_, whole_ - first)};
-  }
-
- private:
-  int64_t parts() const { return ceil_div(whole_, size_); }
-
-  const int64_t heads_, whole_;
-  int64_t unit_heads_, size_;
-};
 
 // What the tasks of a scan share.
 struct ScanCall {
@@ -95,9 +62,9 @@ UnitShape unit_shape(const ScanCall& call, int32_t layer, int64_t lines, int64_t
   shape.lines = lines;
   shape.columns = unit.size;
   shape.stored_ld = columns;
-  shape.width = shape.ld = round_up(unit.size, call.context.kernels->scan.lanes);
-  // Lines at a power of two apart would share few sets of the L1 cache.
-  if (shape.ld > kUnitColumns && shape.ld % (2 * kUnitColumns) == 0) shape.ld += kUnitColumns;
+  const int64_t lanes = call.context.kernels->scan.lanes;
+  shape.width = round_up(unit.size, lanes);
+  shape.ld = unit_line(unit.size, lanes);
   const int64_t at = unit.head * lines * columns + unit.first;
   shape.offset = call.step.state.scan_offset(layer) + static_cast<size_t>(at) * sizeof(float);
   return shape;

@@ -40,13 +40,18 @@ int32_t tap_before(const ScanPlan& plan, const std::vector<int32_t>& load_of, in
   return ScanWalk::loaded_tap(load, width - 1 - back, width);
 }
 
-void add_taps(const ScanPlan& plan, int32_t width, ScanWalk& walk) {
-  std::vector<int32_t> load_of;  // of each segment, in walk.loaded
+void add_taps(const ScanPlan& plan, size_t states, int32_t width, ScanWalk& walk) {
+  std::vector<int32_t> place(states, -1);  // of each state, in walk.loaded
+  std::vector<int32_t> load_of;            // of each segment, the same
   for (const ScanSegment& segment : plan.segments) {
     load_of.push_back(-1);
     if (segment.parent >= 0 || segment.from < 0) continue;
-    load_of.back() = static_cast<int32_t>(walk.loaded.size());
-    walk.loaded.push_back(segment.from);
+    int32_t& of_state = place[static_cast<size_t>(segment.from)];
+    if (of_state < 0) {
+      of_state = static_cast<int32_t>(walk.loaded.size());
+      walk.loaded.push_back(segment.from);
+    }
+    load_of.back() = of_state;
   }
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const ScanSegment& segment = plan.segments[i];
@@ -132,7 +137,7 @@ ScanWalk make_scan_walk(const ScanPlan& plan, int32_t conv_width) {
   }
   PREFIX_CHECK(write == plan.writes.size());
   walk.slots = slots.count();
-  add_taps(plan, conv_width, walk);
+  add_taps(plan, states, conv_width, walk);
   return walk;
 }
 

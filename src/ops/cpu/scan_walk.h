@@ -43,7 +43,7 @@ struct ScanWalk {
 
   // The convolution's view: for each row the `width - 1` inputs before it, the oldest first.
   std::vector<int32_t> taps;
-  // Stored states that segments begin with, in the order of the segments.
+  // Stored states that segments begin with, each once.
   std::vector<int32_t> loaded;
 
   // What a tap is: an input of a row, input i of the `width - 1` of loaded[n], or zeros.

@@ -31,6 +31,7 @@ class Scratch {
     }
     return data_;
   }
+  size_t bytes() const { return bytes_; }  // that it has by now
 
  private:
   void clear() {

@@ -8,11 +8,8 @@
 namespace prefix::ops {
 
 WidePanels::WidePanels(const GemmKernels& gemm, Scratch& memory, int64_t k) : gemm_(gemm) {
-  const int64_t floats = 2 * kPanelColumns * k;
-  // One line more: GemmKernels::tile_wide stores two bytes further than it writes.
-  now_.data = reinterpret_cast<float*>(
-      memory.reserve(static_cast<size_t>(2 * floats) * sizeof(float) + 64));
-  ahead_.data = now_.data + floats;
+  now_.data = reinterpret_cast<float*>(memory.reserve(bytes(k)));
+  ahead_.data = now_.data + half_floats(k);
 }
 
 bool WidePanels::worth(const GemmKernels& gemm, int64_t rows) {

@@ -9,6 +9,7 @@
 // Both lie in L2. Widened in registers, for each block of rows anew, they take a tenth of the units that multiply.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "ops/cpu/gemm_kernels.h"
@@ -26,7 +27,12 @@ struct Panels {
 
 class WidePanels {
  public:
-  // For tiles of at most `k` in all chunks. `memory` is for nothing else: the last 16 bits of its numbers stay 0.
+  // Of the memory for tiles of at most `k` in all chunks.
+  static constexpr size_t bytes(int64_t k) {
+    // One line more: GemmKernels::tile_wide stores two bytes further than it writes.
+    return static_cast<size_t>(2 * half_floats(k)) * sizeof(float) + 64;
+  }
+  // For such tiles. `memory` is for nothing else: the last 16 bits of its numbers stay 0.
   WidePanels(const GemmKernels& gemm, Scratch& memory, int64_t k);
 
   // False where a level does not widen, or for rows that are too few to do it meanwhile.
@@ -36,6 +42,8 @@ class WidePanels {
   void multiply(TileArgs tile, const Panels& next = {});
 
  private:
+  static constexpr int64_t half_floats(int64_t k) { return 2 * kPanelColumns * k; }
+
   // What one half of the memory holds.
   struct Half {
     float* data = nullptr;

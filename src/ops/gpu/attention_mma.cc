@@ -53,9 +53,9 @@ bool MmaAttention::plan(const StepAttention& step) {
   return true;
 }
 
-// Those with most pages first: the blocks of threads deal them out among themselves. The kernel relies
-// on that order too: an item of a single tile for both groups passes a turn on that nobody takes,
-// which does no harm as long as no longer item follows.
+// Those with most pages first: the blocks of threads deal them out among themselves. The kernel
+// relies on that order too: an item of a single tile for both groups passes a turn on that no group
+// takes, which does no harm as long as no longer item follows.
 void MmaAttention::list_wide(const StepAttention& step) {
   std::vector<WideItem>& wide = schedule_.wide;
   int32_t begin = 0;

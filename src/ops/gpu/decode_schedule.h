@@ -9,17 +9,17 @@
 //   split 1   1 1 1  a c d f ...      cluster and merge what they have, through shared memory
 //   ...
 //
-// A page of one row tile is taken by one warp, that of several by four warps together where there are more
-// than two row tiles.
+// A page of one row tile is taken by one warp,
+// that of several by four warps together where there are more than two row tiles.
 //
 // Nothing is left in global memory, and no block waits for another cluster. Each split gets the
 // same number of pages, +-1; first those that several row tiles (16 rows) read, then the others,
 // with the row tiles in turn: they are different warps.
 //
 // Larger blocks read the shared pages less often, smaller ones have less to merge: what the longest
-// split takes, by an estimate, decides. Blocks are cut in equal parts, as many as there are clusters
-// of some size that run at once: five blocks with clusters of three where four of four do not run.
-// Steps that do not suit take the other plan (attention_plan.h): those of many rows,
+// split takes, by an estimate, decides. Blocks are cut in equal parts, as many as there are
+// clusters of some size that run at once: five blocks with clusters of three where four of four do
+// not run. Steps that do not suit take the other plan (attention_plan.h): those of many rows,
 // and very long ones that would use few processors.
 #pragma once
 

@@ -36,8 +36,8 @@ void GpuDevice::product(const PackedWeights& w, int64_t columns, const float* bi
 
 void GpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
                        float* y, int64_t ld, bool add) {
-  // With the rows of zeros behind those of a vocabulary of any size (pack_sources()): an odd number of columns has
-  // few algorithms, and perhaps none that `invariant` can use for a panel as well.
+  // With the rows of zeros behind those of a vocabulary of any size (pack_sources()): an odd number
+  // of columns has few algorithms, and perhaps none that `invariant` can use for a panel as well.
   const int64_t whole = whole_panels(w.n);
   const int64_t columns = !bias && !add && whole <= ld ? whole : w.n;
   product(w, columns, bias, x, rows, y, ld, add ? gpu::Output::kF32Add : gpu::Output::kF32);

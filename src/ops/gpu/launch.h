@@ -31,8 +31,8 @@ enum class Kernel : int32_t {
   kAttention128x4,
   kAttention128x8,
   kAttention256x4,
-  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x: one of wide_blocks, which share out
-  // items and kv heads.
+  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x:
+  // one of wide_blocks, which share out items and kv heads.
   kAttentionHopper64,
   kAttentionHopper128,
   // Clusters of sm_90a, for small steps and heads of exactly D; x: split, y: kv head.
@@ -200,8 +200,8 @@ struct WorkItem {
   int32_t partial;             // first row of its partial states; -1: it writes the result
   int32_t group;               // of items that are merged together; -1: none
 };
-// A wide item as kAttentionHopper reads it, and its pages: tiles of kHopperPages, the last one filled
-// up with pages that belong to no row.
+// A wide item as kAttentionHopper reads it, and its pages: tiles of kHopperPages, the last one
+// filled up with pages that belong to no row.
 struct alignas(16) WideItem {
   int32_t row_begin, rows;       // 0: nothing to do
   int32_t page_begin, page_end;  // in AttentionKernelArgs::wide_pages
@@ -366,9 +366,10 @@ inline constexpr int kDecodeWarps = 8;
 inline constexpr int kDecodeThreads = 32 * (kDecodeWarps + 1);
 inline constexpr int kDecodeRows = 16 * kDecodeWarps;  // packed rows of a block, at most
 inline constexpr int kDecodeGroupRows = 64;            // of four warps that multiply together
-// Warp w has row tile w % tiles, of 16 rows. Four and eight are whole groups, of which one has the rows of
-// the other where 64 are enough. With fewer every warp multiplies alone: four or eight pages at the same
-// time take less than two of whole groups (12.5 us against 14.1 for two tiles on an H100, docs/cuda.md).
+// Warp w has row tile w % tiles, of 16 rows. Four and eight are whole groups, of which one has the
+// rows of the other where 64 are enough. With fewer every warp multiplies alone: four or eight
+// pages at the same time take less than two of whole groups (12.5 us against 14.1 for two tiles on
+// an H100, docs/cuda.md).
 constexpr int decode_tiles(int rows) {
   return rows <= 16 ? 1 : rows <= 32 ? 2 : rows <= kDecodeGroupRows ? 4 : 8;
 }

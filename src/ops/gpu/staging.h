@@ -33,8 +33,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // At least `bytes`, exactly so many the first time; elsewhere, and on the device zero, whenever it
-  // had to grow.
+  // At least `bytes`, exactly so many the first time;
+  // elsewhere, and on the device zero, whenever it had to grow.
   unsigned char* reserve(size_t bytes);
   const unsigned char* data() const { return static_cast<const unsigned char*>(data_); }
 
@@ -47,9 +47,9 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
-// Which copies of pinned memory the device is done with: uploads and the flags of a step. They have numbers in the order of
-// the stream; a wait for the stream, on any thread, is a wait for those that were sent before it
-// began.
+// Which copies of pinned memory the device is done with: uploads and the flags of a step. They have
+// numbers in the order of the stream; a wait for the stream, on any thread, is a wait for those
+// that were sent before it began.
 class Uploads {
  public:
   uint64_t sent() const { return sent_; }
