@@ -71,8 +71,8 @@ int dispatch(int argc, const char* const* argv, std::string& where) {
 }
 
 // Where the caller closed a standard stream, the next file that is opened would stand in its place:
-// results would go into a file of the cache, messages into the results, and a model would be read as
-// requests. Now none can be read from the first, nor written to the others.
+// results would go into a file of the cache, messages into the results, and a model would be read
+// as requests. Now none can be read from the first, nor written to the others.
 void keep_closed_streams_closed() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0)  // the lowest that is free is the one that is given

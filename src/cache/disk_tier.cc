@@ -227,8 +227,8 @@ void DiskTier::remove_damaged(const PageKey& key) {
 }
 
 // True when the page is there already, which makes it a page that was just used. What waited in the
-// queue may be late: a use since stays the last one. A time in the future, of a clock that was wrong,
-// does not.
+// queue may be late: a use since stays the last one.
+// A time in the future, of a clock that was wrong, does not.
 bool DiskTier::keep(const PageKey& key, uint64_t bytes, int64_t time) {
   const std::optional<DiskFolder::Found> found = folder_.probe(key);
   if (found && found->bytes == bytes) {

@@ -25,7 +25,8 @@ class KvMemory {
   const ops::KvLayout& layout() const { return layout_; }
   std::byte* data() { return data_; }
 
-  // Whole pages, by their frames (PagePool), between steps: page_bytes() to or from memory of the host.
+  // Whole pages, by their frames (PagePool), between steps:
+  // page_bytes() to or from memory of the host.
   struct Read {
     int32_t frame;
     std::byte* out;

@@ -18,10 +18,12 @@ namespace prefix {
 
 class Leases {
  public:
-  // keep: what was pinned stays in the cache until memory is short; else it goes with the last lease.
+  // keep: what was pinned stays in the cache until memory is short;
+  // else it goes with the last lease.
   explicit Leases(Tree& tree, bool keep = true) : tree_(tree), keep_(keep) {}
 
-  // Locks the node, and pins its state if it has one; until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
+  // Locks the node, and pins its state if it has one;
+  // until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
   int64_t add(NodeId node, int64_t until_ms) {
     const bool state = tree_.has_state(node);
     leases_[++last_] = {node, until_ms, state};

@@ -292,8 +292,8 @@ void LowerTiers::poll() {
   save_rests();
 }
 
-// The tiers see no use of the pages before those that they were asked for, and one after the other of what was
-// read in pieces.
+// The tiers see no use of the pages before those that they were asked for,
+// and one after the other of what was read in pieces.
 void LowerTiers::use_fetched(const Fetch& f) {
   if (f.at == 0 || (f.first_block == 0 && f.reads < 2)) return;
   const int32_t length = (f.first_block + static_cast<int32_t>(f.at)) * kPageTokens;
@@ -321,9 +321,9 @@ void LowerTiers::computed(int64_t rows, int64_t ns) {
 
 // --- saving --------------------------------------------------------------------------------------
 
-// The mark of a page that the tiers are given now. It goes out of date, so that they are given again what
-// is used for long: they do not see what is found in memory, and would let go of that first. A tier
-// that has the page writes nothing.
+// The mark of a page that the tiers are given now. It goes out of date, so that they are given
+// again what is used for long: they do not see what is found in memory, and would let go of that
+// first. A tier that has the page writes nothing.
 uint32_t LowerTiers::saved_now() const {
   return 1 + static_cast<uint32_t>((limits_.now() - start_) / kSavedFor) % PagePool::kMaxSaved;
 }

@@ -14,10 +14,10 @@
 //                  ... S' found ──> [get] it ──> pages up to S' as above ──> into the tree
 //
 // A request with a lookup waits outside the queue for pages, the others go on; requests that miss
-// the same page wait for the one that fetches it. Whatever goes wrong below is a miss, as is a lack of
-// memory here, and after `timeout` the request computes what has not come. A tier that fetches more slowly than this
-// machine computes is left alone, and tried again once in a while. Not thread-safe: the engine
-// calls under its lock, between steps.
+// the same page wait for the one that fetches it. Whatever goes wrong below is a miss, as is a lack
+// of memory here, and after `timeout` the request computes what has not come. A tier that fetches
+// more slowly than this machine computes is left alone, and tried again once in a while. Not
+// thread-safe: the engine calls under its lock, between steps.
 #pragma once
 
 #include <atomic>
@@ -122,9 +122,9 @@ class LowerTiers {
   bool busy() const { return fetches_.size() >= max_fetches_; }
   size_t max_fetches() const { return max_fetches_; }
   // Gives the full pages of the first `length` tokens of a path, and the states that are kept on
-  // it, to the tiers that they were not given to yet, those nearest to the root first; none from the
-  // first hollow page on, without which nobody could use them. When too much waits there already,
-  // what is left of the path is given later, as far as it is there then.
+  // it, to the tiers that they were not given to yet, those nearest to the root first; none from
+  // the first hollow page on, without which nobody could use them. When too much waits there
+  // already, what is left of the path is given later, as far as it is there then.
   void save(NodeId node, int32_t length);
   // A step computed so many rows in this time: what a fetch is compared with.
   void computed(int64_t rows, int64_t ns);

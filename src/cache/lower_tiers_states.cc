@@ -13,7 +13,8 @@ namespace {
 
 // Lengths that a tier is asked for at once: others want a place in its queue too.
 constexpr size_t kPlaces = 1024;
-// Of the states that a tier says it has, so many are asked for: of those the deepest may be damaged.
+// Of the states that a tier says it has, so many are asked for:
+// of those the deepest may be damaged.
 constexpr size_t kTries = 4;
 
 int32_t full_pages(int32_t length) { return length / kPageTokens; }

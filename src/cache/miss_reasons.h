@@ -5,9 +5,9 @@
 //                             └─ computed once more, because a result at them was asked for
 //
 // A table remembers the last 32,768 pages that were asked for, with and without their namespace, as
-// hashes; a page that it lost counts as never seen. The tree does not depend on it. Where only whole
-// texts are found again, a text stands there for all its pages; so does a prompt that does not fill
-// a page.
+// hashes; a page that it lost counts as never seen. The tree does not depend on it. Where only
+// whole texts are found again, a text stands there for all its pages; so does a prompt that does
+// not fill a page.
 //
 //   hash ──upper bits──> set of 8 entries   [ seen last | ... | seen first: goes when one comes ]
 //

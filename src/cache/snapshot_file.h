@@ -91,7 +91,8 @@ class SnapshotReader {
   SnapshotReader(const std::string& path, const SnapshotShape& wanted);
 
   const SnapshotIndex& index() const { return index_; }
-  // Page `i` of a node, counting from the one with its first token; those of its state follow. False when it is damaged.
+  // Page `i` of a node, counting from the one with its first token; those of its state follow.
+  // False when it is damaged.
   bool read_page(size_t node, int32_t i, std::span<std::byte> page) const;
 
  private:

@@ -132,8 +132,8 @@ class Tier {
   virtual TicketPtr put(std::span<const PageKey> keys,
                         std::span<const PageBlob> blobs) noexcept = 0;
   virtual TierStats stats() const noexcept = 0;
-  // The pages of one path, first ones first, are in use now: of those that it has, a tier that chooses
-  // what goes lets go of the last ones first. Hits are as it likes; null: it need not know.
+  // The pages of one path, first ones first, are in use now: of those that it has, a tier that
+  // chooses what goes lets go of the last ones first. Hits are as it likes; null: it need not know.
   virtual TicketPtr use(std::span<const PageKey>) noexcept { return nullptr; }
 };
 

@@ -90,7 +90,8 @@ Engine::~Engine() { shutdown(0); }
 //   pack_to is empty    calibrate ──0.5── load ──1
 //   else                calibrate ──0.5── write ──0.9── load what was written ──1
 //
-// Weights are rounded by the attention that the files ask for, so they are the same whatever the option says.
+// Weights are rounded by the attention that the files ask for,
+// so they are the same whatever the option says.
 void Engine::load_model(const ModelSource& source, ModelFiles files,
                         const ops::DeviceOptions& device_options, const LoadProgress& progress) {
   double begin = 0, end = 0.5;  // of the part that is under way, of the whole load
@@ -372,7 +373,8 @@ TreeOptions Engine::tree_options() const {
   return tree;
 }
 
-// For a hybrid model whose cache chooses its policy, its alpha, or where states are kept, by itself.
+// For a hybrid model whose cache chooses its policy, its alpha,
+// or where states are kept, by itself.
 std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   const StateLayout state = model_->state_layout();
   HybridAdmission admission;

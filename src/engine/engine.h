@@ -3,9 +3,10 @@
 //   any thread ── submit(requests) ──> queue ──> scheduler thread: match, extend, step, finish
 //   any thread <── Job: wait, events, results <──┘            (see schedule/scheduler.h)
 //
-// All methods may be called from any thread: one lock guards everything but the computing of a step.
-// engine.cc has the life of an engine and of its requests, engine_adapters.cc that of adapters,
-// engine_cache.cc what its owner does with the cache, engine_info.cc what it tells of itself.
+// All methods may be called from any thread: one lock guards everything but the computing of
+// a step. engine.cc has the life of an engine and of its requests, engine_adapters.cc that
+// of adapters, engine_cache.cc what its owner does with the cache, engine_info.cc what it
+// tells of itself.
 #pragma once
 
 #include <atomic>
@@ -124,8 +125,8 @@ class Engine {
   CacheEvent read_event(int64_t from);
   EventDump dump_events();
 
-  // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h), and kNotFound
-  // for a namespace that is not open.
+  // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h), and
+  // kNotFound for a namespace that is not open.
   SnapshotResult save_snapshot(const std::string& path, std::vector<int32_t> namespaces);
   SnapshotResult load_snapshot(const std::string& path);
   std::vector<TierInfo> tiers();

@@ -1,4 +1,5 @@
-// Adapters: loaded and unloaded while the engine runs, and which of them a request is computed with.
+// Adapters: loaded and unloaded while the engine runs,
+// and which of them a request is computed with.
 #include <utility>
 
 #include "base/json_text.h"
@@ -67,9 +68,9 @@ void Engine::unload_adapter(const std::string& name) {
   change_adapter(require_adapter(name).part, [&] { adapters_.erase(name); });
 }
 
-// Runs f, by which an adapter loses a name, or none does when `part` is empty. Without its last one its
-// namespaces are closed; requests that run there end as they would have, and the weights go with the
-// last of them. What needs memory comes before f.
+// Runs f, by which an adapter loses a name, or none does when `part` is empty. Without its last one
+// its namespaces are closed; requests that run there end as they would have, and the weights go
+// with the last of them. What needs memory comes before f.
 void Engine::change_adapter(const std::string& part, const std::function<void()>& f) {
   AdapterNames::Retired retired;
   if (!part.empty()) retired.insert(part);

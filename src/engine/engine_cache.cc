@@ -125,8 +125,8 @@ int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n)
   return evicted;
 }
 
-// The node of the last token that stays is to end there, so that no more stays. No lease: it takes a
-// split, which would disturb the step that runs.
+// The node of the last token that stays is to end there, so that no more stays. No lease: it takes
+// a split, which would disturb the step that runs.
 CachePin Engine::pin_now(int32_t name_space, std::span<const int32_t> tokens, int64_t ttl_ms) {
   namespaces_.require(name_space);
   if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");

@@ -24,8 +24,8 @@ std::string last_part(const std::string& path) {
 EngineStats Engine::stats() {
   std::lock_guard lock(mutex_);
   if (!scheduler_) return last_.stats;
-  // No step does while nothing runs. But a step that failed may have left the tree in any state, and
-  // once it is stopped its tiers may be reading the tree without the lock.
+  // No step does while nothing runs. But a step that failed may have left the tree in any state,
+  // and once it is stopped its tiers may be reading the tree without the lock.
   if (!stop_ && state_ != EngineState::kFailed) scheduler_->expire_cache();
   return stats_now();
 }

@@ -35,8 +35,8 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   EngineLoad(const EngineLoad&) = delete;
   EngineLoad& operator=(const EngineLoad&) = delete;
 
-  // Once, one of them: loads in a thread of its own, and waits for its end, or has it keep this object
-  // alive. Loading computes, for which threads of a host may have too little stack. Throws
+  // Once, one of them: loads in a thread of its own, and waits for its end, or has it keep this
+  // object alive. Loading computes, for which threads of a host may have too little stack. Throws
   // std::system_error when there is no thread.
   void run();
   void start();

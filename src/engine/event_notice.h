@@ -1,5 +1,5 @@
-// Tells a completion queue that a job has events to read, once for each time its reader has run out of
-// them.
+// Tells a completion queue that a job has events to read,
+// once for each time its reader has run out of them.
 //
 //          set()                     tell(): there is something to read
 //   off ──────────> armed ────────────────────────────────────────────────> told

@@ -103,8 +103,8 @@ void apply_attention(const Options& options, ModelConfig& config) {
     config.bidirectional = attention == "bidirectional";
     check_config(config);
   }
-  // A window that holds the longest sequence cuts nothing, so no device needs to know of it. It stays
-  // one: such layers may rotate by a table of their own.
+  // A window that holds the longest sequence cuts nothing, so no device needs to know of it. It
+  // stays one: such layers may rotate by a table of their own.
   const int32_t positions = context_length(options, config);
   for (int32_t i = 0; i < config.layers; ++i)
     if (config.window(i) >= positions)

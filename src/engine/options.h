@@ -2,8 +2,8 @@
 //
 // One table (options.cc) lists every option with its type, default, range, scope and one sentence
 // of documentation; setting, checking, listing (prefix_option_info) and the docs all come from it,
-// so a new option is one line there and never a change of the ABI. Values are kept as text, those of
-// kStringList as a JSON array.
+// so a new option is one line there and never a change of the ABI.
+// Values are kept as text, those of kStringList as a JSON array.
 #pragma once
 
 #include <cstdint>
@@ -53,8 +53,8 @@ std::span<const OptionInfo> option_table();
 class Options {
  public:
   // Throws kUnknownOption (naming the nearest key), kInvalidArgument or kOutOfRange (naming the
-  // value and the limits). Byte sizes take suffixes K, M, G (powers of 1024). `given`: what the value
-  // was before it became text; kString: a text, which may stand for any type.
+  // value and the limits). Byte sizes take suffixes K, M, G (powers of 1024). `given`: what the
+  // value was before it became text; kString: a text, which may stand for any type.
   void set(std::string_view key, std::string_view value, OptionType given = OptionType::kString);
   // Merges a JSON object {"key": value}; all keys are checked before any is set.
   void set_json(std::string_view json);

@@ -12,8 +12,8 @@
 namespace prefix {
 namespace {
 
-// { "key": scalar | [ integer, ... ] | [ text, ... ], ... }: depth 1 is the object, depth 2 a list in
-// it.
+// { "key": scalar | [ integer, ... ] | [ text, ... ], ... }:
+// depth 1 is the object, depth 2 a list in it.
 class SettingReader final : public nlohmann::json::json_sax_t {
  public:
   std::vector<JsonSetting> settings;

@@ -66,8 +66,8 @@ bool Heads::compute(ops::Step* step, std::vector<Output>& outputs, const GivenUp
 
 // --- scores and tokens ---------------------------------------------------------------------------
 
-// Processors change the row itself where the host can read it, and where they change more of it than
-// can be read at once.
+// Processors change the row itself where the host can read it,
+// and where they change more of it than can be read at once.
 bool Heads::needs_row(const Output& output) const {
   if (output.request->spec().task != Task::kGenerate) return false;
   const Sampler& sampler = sampler_of(output);

@@ -1,6 +1,6 @@
 // The heads of a step: from hidden states of the rows that requests read to numbers in
-// results. Of a row of logits only what its outputs need is read (model/logit_reads.h): a score is two
-// numbers, a greedy token one; the whole row is needed by few ways to sample.
+// results. Of a row of logits only what its outputs need is read (model/logit_reads.h): a score is
+// two numbers, a greedy token one; the whole row is needed by few ways to sample.
 #pragma once
 
 #include <cstddef>

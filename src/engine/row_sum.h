@@ -1,5 +1,5 @@
-// The mean of a path's rows, which has the same bits however they come: they are added in the order of
-// their positions, in double precision.
+// The mean of a path's rows, which has the same bits however they come: they are added in the order
+// of their positions, in double precision.
 //
 //   steps      [0 .. 7]  [8 .. 15]   [20 .. 23]   [16 .. 19]
 //   sum          0..7      0..15       0..15         0..23

@@ -1,5 +1,5 @@
-// The tree of the cache as data, for people and for what paints it (`prefix tree --from`). Under the
-// engine's lock.
+// The tree of the cache as data, for people and for what paints it (`prefix tree --from`).
+// Under the engine's lock.
 //
 //   {"tokens": 99,                                        of the whole tree
 //    "nodes": [{"node": 0, "parent": -1, "namespace": "tenant a", "tokens": 0, ...},     a root
@@ -18,7 +18,8 @@ namespace prefix {
 // "locks", "held", "pages", "uses", "priority", "last_use"}, and "namespace" where parent is -1.
 std::string tree_json(const Tree& tree, const Namespaces& namespaces);
 
-// "tenant a / adapter / 7"; "(default)" for the empty one. Short, and printable whatever the parts are.
+// "tenant a / adapter / 7"; "(default)" for the empty one.
+// Short, and printable whatever the parts are.
 std::string namespace_label(const NamespaceParts& parts);
 
 }  // namespace prefix

@@ -1,5 +1,5 @@
-// What a user asks for and does not get, and what of a model is not run: sentences that an engine tells
-// (Engine::info_json) and an estimate logs, from the headers of files.
+// What a user asks for and does not get, and what of a model is not run: sentences that an engine
+// tells (Engine::info_json) and an estimate logs, from the headers of files.
 #pragma once
 
 #include <string>

@@ -25,7 +25,8 @@
 //
 // Invariance: keys are summed in blocks of kKeyBlock positions aligned to absolute positions, so a
 // row's result depends on its position and the keys alone, never on tiles, runs or companions.
-// Blocks and chunks before a row's window leave its state as it is, empty, whichever item reads them.
+// Blocks and chunks before a row's window leave its state as it is, empty,
+// whichever item reads them.
 #pragma once
 
 #include <algorithm>

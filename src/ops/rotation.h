@@ -7,7 +7,8 @@
 // rows of W are rotated alike, and (x D H) (w D H)^T = block * x w^T: nothing else of a model knows
 // of it. Blocks of the largest power of two that divides k, 128 at most, as QuaRot (Ashkboos et al.
 // 2024) and others use. A block goes through strides block / 2, ..., 2, 1 of
-// (a, b) -> (a + b, a - b), in this order at every level of the CPU, so that all have the same bits.
+// (a, b) -> (a + b, a - b), in this order at every level of the CPU,
+// so that all have the same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The memory of steps on a CPU: what an engine says that it took is what its steps took, and what it
-// is estimated to take is no less.
+// The memory of steps on a CPU: what an engine says that it took is what its steps took,
+// and what it is estimated to take is no less.
 #include <gtest/gtest.h>
 
 #include <algorithm>

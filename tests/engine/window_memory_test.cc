@@ -68,9 +68,9 @@ struct WindowMemory : SchedulerTest {
     expect_same(*job);
     return job;
   }
-  // A step of a random test, in which a job may be cancelled. Finished jobs leave `open`; those that
-  // were not `refused` must have the results of an engine that keeps everything. Returns how many
-  // that were.
+  // A step of a random test, in which a job may be cancelled. Finished jobs leave `open`; those
+  // that were not `refused` must have the results of an engine that keeps everything. Returns how
+  // many that were.
   template <typename Refused>
   int random_step(std::vector<std::shared_ptr<Job>>& open, const Refused& refused) {
     step();

@@ -1,5 +1,5 @@
-// One link of the chain between a row of logits and the token of a sequence (sampler.h): a penalty, a
-// mask. It has the state of one sequence, what was generated so far, and a branch takes a clone.
+// One link of the chain between a row of logits and the token of a sequence (sampler.h): a penalty,
+// a mask. It has the state of one sequence, what was generated so far, and a branch takes a clone.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Makes tokens that occurred less likely: divides positive and multiplies negative logits of these by
-// the penalty (Keskar et al. 2019), once however often they occurred.
+// Makes tokens that occurred less likely: divides positive and multiplies negative logits of these
+// by the penalty (Keskar et al. 2019), once however often they occurred.
 #pragma once
 
 #include <cstdint>

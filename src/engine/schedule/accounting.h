@@ -1,5 +1,5 @@
-// What requests got from the cache and what they cost: the usage of each, the totals of its job, the
-// counters and histograms of the engine, and why prompt tokens were not in the cache.
+// What requests got from the cache and what they cost: the usage of each, the totals of its job,
+// the counters and histograms of the engine, and why prompt tokens were not in the cache.
 //
 //   prompt tokens of a request = cached | shared | computed
 //                                   |        |        └─ in a step, for this request
@@ -31,14 +31,14 @@ class Accounting {
   void admitted() { --counters_.waiting, ++counters_.running; }
   void put_back() { ++counters_.waiting, --counters_.running; }
 
-  // Adds positions [from, length) of a sequence to its request's usage. `match` is what the tree had
-  // of it before it was attached.
+  // Adds positions [from, length) of a sequence to its request's usage.
+  // `match` is what the tree had of it before it was attached.
   void count_usage(RunningRequest& request, const Sequence& s, const Match& match, int32_t from);
   // Of an admitted request, which finds all of its text or nothing (whole).
   void count_misses(const RunningRequest& request, bool whole);
-  // A position that was counted as cached or shared is computed once more to be read: by a row of its
-  // own (rows = 1), or by one that is in the step already (rows = 0). Choices share the positions of
-  // their prompt, which were counted for the first one.
+  // A position that was counted as cached or shared is computed once more to be read: by a row of
+  // its own (rows = 1), or by one that is in the step already (rows = 0). Choices share the
+  // positions of their prompt, which were counted for the first one.
   void count_recomputed(RunningRequest& request, const Sequence& s, int32_t position, int32_t rows);
   // Tokens that were counted as cached or shared are computed once more, because the state behind
   // them is not there.

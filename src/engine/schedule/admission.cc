@@ -144,8 +144,8 @@ bool Scheduler::is_blocked(const JobState& state, size_t index) const {
          !states_.on() && tree_.window() == 0 && tree_.changes() == blocked_.changes;
 }
 
-// Whether a request that does not fit need but wait: those that run make room when they end, but in a
-// quota those of its namespace alone. Others may run for ever.
+// Whether a request that does not fit need but wait: those that run make room when they end, but in
+// a quota those of its namespace alone. Others may run for ever.
 bool Scheduler::room_comes(const RunningRequest& request, bool lacks_quota) const {
   const int32_t name_space = namespace_of(request);
   return std::ranges::any_of(running_, [&](const std::unique_ptr<RunningRequest>& other) {
@@ -266,8 +266,8 @@ bool Scheduler::fits_alone(const RunningRequest& request) const {
 // What the cache has of a request's path can keep the request from fitting: the edge that it leaves
 // stays whole, and a page inside which a path parts is there twice. So that a request which would
 // fit into an empty cache fits into a used one, this gives up what continues the last whole page
-// that it shares, then all of the path, and sets what is left of it. False: there is nothing to give
-// up, or it would not help.
+// that it shares, then all of the path, and sets what is left of it. False:
+// there is nothing to give up, or it would not help.
 bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   end_sequences(request);
   if (kept == OwnPath::kNothing) return false;
@@ -304,7 +304,8 @@ int32_t Scheduler::longest_path(const RequestSpec& spec) const {
 }
 
 // What the tree has of a sequence and its rows can read. Where pages that they see are hollow, the
-// path is taken up where it is not; what cannot be used of it makes place for what is computed anew.
+// path is taken up where it is not; what cannot be used of it makes
+// place for what is computed anew.
 Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> tokens,
                              int32_t output_begin) {
   const auto usable = [&](const Match& match) {
@@ -390,8 +391,8 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   return s;
 }
 
-// Pages and tokens by which the sequence will grow: they are reserved now, so that a running request
-// never starves.
+// Pages and tokens by which the sequence will grow:
+// they are reserved now, so that a running request never starves.
 void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) {
   const RequestSpec& spec = request.spec();
   const int32_t name_space = namespace_of(request);
@@ -407,7 +408,8 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   s.reserved_pages = pages;
 }
 
-// What no empty cache has room for must not cost what is there: a prompt that has room takes it from others.
+// What no empty cache has room for must not cost what is there:
+// a prompt that has room takes it from others.
 void Scheduler::refuse_what_never_fits(const RunningRequest& request, int32_t prompt,
                                        int32_t growth) const {
   if (request.spec().task != Task::kGenerate || request.slides) return;

@@ -1,20 +1,21 @@
-// Bands: how a sequence runs through less memory than its path takes, in a model all of whose layers
-// of attention have a window.
+// Bands: how a sequence runs through less memory than its path takes,
+// in a model all of whose layers of attention have a window.
 //
 //   path   0 ───────────── seen ─────── next ─────────── end ───────────── length
 //            given back     \_ its window _/\_ next step _/   not computed yet
 //                           \________ the band: frames ___/
 //
-// A request is admitted with all pages of its path where these fit: they stay in the cache, and later
-// requests may branch off anywhere. Where they do not fit, its sequences get a band each, of as many
-// frames as its window and a step need, and their paths slide through them: pages ahead are hollow,
-// and those behind the window are given back after every step (page_pool.h).
+// A request is admitted with all pages of its path where these fit: they stay in the cache, and
+// later requests may branch off anywhere. Where they do not fit, its sequences get a band each, of
+// as many frames as its window and a step need, and their paths slide through them: pages ahead are
+// hollow, and those behind the window are given back after every step (page_pool.h).
 //
 // Two sequences with bands may share a part of their paths. A page of it is kept while one of them
-// needs it. Each needs no more pages than its band has frames, so the bands together have enough for
-// all, whichever sequence a frame was taken for. What a sequence without a band needs of such a part
-// is taken out of the bands when it is admitted (AttachOptions::reads_from). Rows that one has to read
-// again keep all pages behind them, however far others have got: these wait then, until it has.
+// needs it. Each needs no more pages than its band has frames, so the bands together have enough
+// for all, whichever sequence a frame was taken for. What a sequence without a band needs of
+// such a part is taken out of the bands when it is admitted (AttachOptions::reads_from). Rows
+// that one has to read again keep all pages behind them, however far others have got: these wait
+// then, until it has.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +34,8 @@ class Bands {
 
   Bands(Tree& tree, PagePool& pages, int32_t row_budget);
 
-  // The fewest frames that let a path of any length run: those of its window, of the next token, and
-  // of the page that its branch copies from. The pages of a shorter one are fewer.
+  // The fewest frames that let a path of any length run: those of its window, of the next token,
+  // and of the page that its branch copies from. The pages of a shorter one are fewer.
   int32_t least() const { return window_pages_ + 2; }
   // A path of so many tokens takes more pages than a band.
   bool help(int32_t tokens) const {
@@ -43,8 +44,8 @@ class Bands {
   // A sequence was attached, and will have at most `tokens`: sets frames aside for it. Throws
   // kCacheFull.
   void admit(Sequence& s, int32_t tokens, int32_t name_space);
-  // Gives frames to the pages that the sequence may compute next. Returns how many tokens of its path
-  // have some then: not the next one when it has to wait.
+  // Gives frames to the pages that the sequence may compute next. Returns how many tokens of its
+  // path have some then: not the next one when it has to wait.
   int32_t fill(const Sequence& s);
   // After a step: frames of pages behind the windows are free for pages ahead.
   void give_back(const Running& running);
@@ -60,8 +61,8 @@ class Bands {
     int32_t next;  // row
   };
   int32_t next_row(const Sequence& s) const;
-  // The first position that the sequence still reads. A token more than its window: the last row may
-  // be computed once more.
+  // The first position that the sequence still reads. A token more than its window:
+  // the last row may be computed once more.
   int32_t seen(int32_t next) const { return std::max(0, next - tree_.window()); }
   // Positions of pages that have no frames any more.
   struct Hollow {

@@ -8,8 +8,8 @@
 namespace prefix {
 namespace {
 
-// Jobs that divide the rows of a step. With more of them each would get on so slowly that all were done
-// at the end only, and no tile of a product were full.
+// Jobs that divide the rows of a step. With more of them each would get on so slowly that all were
+// done at the end only, and no tile of a product were full.
 constexpr size_t kJobsAtOnce = 8;
 
 // Between the first and the last position that are read not all need be.
@@ -39,7 +39,8 @@ void Scheduler::fill_step() {
   for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(*order[i], budget);
 }
 
-// In the order in which they get rows: by rank, then by turns, then as they came. Lists what each has.
+// In the order in which they get rows: by rank, then by turns, then as they came.
+// Lists what each has.
 std::vector<JobState*> Scheduler::jobs_with_prompts() {
   const auto has_prompt = [](const Sequence& s) { return !s.decoding; };
   std::vector<JobState*> order;
@@ -58,9 +59,9 @@ std::vector<JobState*> Scheduler::jobs_with_prompts() {
   return order;
 }
 
-// A job's turn ends when its prompts have had the rows of a step. A new job begins with the turn that
-// others have now, so it goes before those that had more; that new ones do not hold these up for ever,
-// each round of turns raises it, too.
+// A job's turn ends when its prompts have had the rows of a step. A new job begins with the turn
+// that others have now, so it goes before those that had more; that new ones do not hold these up
+// for ever, each round of turns raises it, too.
 void Scheduler::count_turn(JobState& state, int32_t rows) {
   const int64_t turn = options_.row_budget;
   state.turn_rows += rows;
@@ -71,8 +72,8 @@ void Scheduler::count_turn(JobState& state, int32_t rows) {
   turn_rows_ %= turn * static_cast<int64_t>(kJobsAtOnce);
 }
 
-// What decoding leaves: nothing, unless a prompt waits that ranks no lower. Where all rows would go to
-// generations, it would wait for their ends.
+// What decoding leaves: nothing, unless a prompt waits that ranks no lower. Where all rows would go
+// to generations, it would wait for their ends.
 int32_t Scheduler::rows_for_prompts() const {
   int32_t decoding = INT32_MIN, prompts = INT32_MIN;
   for (const auto& request : running_)

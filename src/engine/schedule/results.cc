@@ -41,8 +41,8 @@ void Scheduler::execute() {
     std::unique_ptr<ops::Step> step;
     if (step_.rows() > 0) step = model_.forward(step_, kv_, given_up);
     step_ok_ = step != nullptr || step_.rows() == 0;
-    // Without rows (a null step) what is read is kept. The keys and values of a step stay, also when
-    // nobody wants its results any more.
+    // Without rows (a null step) what is read is kept.
+    // The keys and values of a step stay, also when nobody wants its results any more.
     if (step_ok_ && !outputs_.empty() && !heads_.compute(step.get(), outputs_, given_up))
       outputs_.clear();
     // Results are there when they were downloaded; a step without any must be waited for.
@@ -246,8 +246,8 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     compute_alone(request, s);
     return;
   }
-  // What was reserved at admission suffices for a path of its own. But whenever another sequence has
-  // continued this path by another token meanwhile, the branch takes one page more.
+  // What was reserved at admission suffices for a path of its own. But whenever another sequence
+  // has continued this path by another token meanwhile, the branch takes one page more.
   if (s.band == 0 && s.reserved_pages <= pages_between(0, s.reserved_tokens - 1)) {
     if (!tree_.make_room(1, namespace_of(request))) {
       finish(request, Code::kCacheFull,

@@ -11,9 +11,9 @@
 //          complete() under the lock: commit to the tree, apply results (results.cc)
 //
 // A step takes one row for each decoding sequence and fills the rest of the row budget with pending
-// prompt tokens, a few jobs at a time taking turns; a prompt that ranks no lower finds a quarter left. Nothing is padded; a sequence that ends leaves at once.
-// Requests whose pages do not fit wait until others finish; who lacks room in a quota holds up its own
-// namespace alone.
+// prompt tokens, a few jobs at a time taking turns; a prompt that ranks no lower finds a quarter
+// left. Nothing is padded; a sequence that ends leaves at once. Requests whose pages do not fit
+// wait until others finish; who lacks room in a quota holds up its own namespace alone.
 #pragma once
 
 #include <atomic>
@@ -178,8 +178,8 @@ class Scheduler {
   bool is_complete(const RunningRequest& request) const;
   void finish_complete();
 
-  // scheduler.cc: the end of a request. What costs a look at all that waits is done only when there is
-  // something to find.
+  // scheduler.cc: the end of a request. What costs a look at all that waits is done only
+  // when there is something to find.
   void expire_requests();
   int64_t deadline_of(const Job& job, size_t index) const;
   void refuse(JobState& state, size_t index, Code code, std::string message) noexcept;

@@ -52,8 +52,8 @@ struct Sequence {
   RowSum mean;                     // embed, pooling = mean
   TextRows rows;                   // embed, of a text to keep: what was read of it
 
-  // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of a
-  // node, from its own, or from the beginning of the text (0).
+  // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of
+  // a node, from its own, or from the beginning of the text (0).
   int32_t resume = 0;
   int32_t reached = 0;  // what `resume` will be when the step is done
   NodeId resume_node = kNoNode;

@@ -155,8 +155,8 @@ bool States::capture(Sequence& s, int32_t position, bool keep, int32_t name_spac
   return true;
 }
 
-// Whether a state that moved along may stay. One in pages of the reserve may not: at a fork it would have them for
-// good, and sequences that find no others would begin again with every step.
+// Whether a state that moved along may stay. One in pages of the reserve may not: at a fork it
+// would have them for good, and sequences that find no others would begin again with every step.
 bool States::may_keep() {
   refill_reserve();
   return !reserve_used_;
@@ -186,9 +186,9 @@ std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_spac
   return take_from(writable_by(s));
 }
 
-// The state that `s` continues from, or else the last one behind it, but none that a sequence in front
-// of it continues from: these would take each other's, and nobody would come further. In front are those
-// that get rows first.
+// The state that `s` continues from, or else the last one behind it, but none that a sequence in
+// front of it continues from: these would take each other's, and nobody would come further. In
+// front are those that get rows first.
 NodeId States::writable_by(const Sequence& s) const {
   std::vector<std::pair<int32_t, const Sequence*>> order;
   for_each_sequence(*running_, [&](const RunningRequest& request, const Sequence& other) {

@@ -46,8 +46,8 @@ class States {
   int32_t pages() const { return state_pages_; }
 
   // A sequence was attached: where states of it should stay in the cache (keep), also where the
-  // caller asked for them (ascending) and where they were placed, and the pages of its own state are
-  // set aside if it will decode. `match`: what the tree had of it. Throws kCacheFull.
+  // caller asked for them (ascending) and where they were placed, and the pages of its own state
+  // are set aside if it will decode. `match`: what the tree had of it. Throws kCacheFull.
   void admit(Sequence& s, const Match& match, int32_t prompt, std::span<const int32_t> asked,
              std::span<const int64_t> placed, bool decodes, bool keep, int32_t name_space);
   // Before a step is filled: each sequence continues from the best state on its path.

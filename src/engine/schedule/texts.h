@@ -6,9 +6,9 @@
 //         ├─ computing ──> private root, the path of another request that runs: they share its rows
 //         └─ else ───────> private root of its own, with keys and values as long as it runs
 //
-// The state of a text is what was read of it: final hidden states (before Dense layers, heads, and all
-// else that a request makes of them), of positions, and as position -1 the mean of all. A request that
-// reads what is there is answered; one that reads more is computed, and adds it.
+// The state of a text is what was read of it: final hidden states (before Dense layers, heads, and
+// all else that a request makes of them), of positions, and as position -1 the mean of all. A
+// request that reads what is there is answered; one that reads more is computed, and adds it.
 //
 //   bytes of a state   [ count | position 0 | ... | row 0 | row 1 | ... ]    int32 and f32; whole pages
 #pragma once

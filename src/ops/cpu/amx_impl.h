@@ -10,8 +10,8 @@
 //
 // A tile register holds 16 rows of 64 bytes: 16 x 32 of A, 16 k pairs x 16 columns of a B panel
 // (whose rows are 128 bytes apart), 16 x 16 of C. An element of C takes 32 k per multiplication, in
-// ascending order, in both shapes. Whole numbers of a byte lie in quads where bf16 lie in pairs: the same
-// loops, with 64 k in a tile.
+// ascending order, in both shapes. Whole numbers of a byte lie in quads where bf16 lie in pairs:
+// the same loops, with 64 k in a tile.
 #pragma once
 
 #include <cstdint>
@@ -219,8 +219,9 @@ inline int64_t multiply_full_rows(const TileArgs& t) {
   return row;
 }
 
-// Bytes of a row of A, and of a column of a panel, with which 32 rows or a panel fill two thirds of L1: from there on
-// only one of both stays in it. That is a panel where many rows take it, else the rows, which take two.
+// Bytes of a row of A, and of a column of a panel, with which 32 rows or a panel fill two thirds of
+// L1: from there on only one of both stays in it. That is a panel where many rows take it, else the
+// rows, which take two.
 constexpr int64_t kFillsL1 = 1024;
 constexpr int64_t kManyRows = 2 * kFullRows;
 
@@ -249,13 +250,14 @@ void multiply_tile_amx(const TileArgs& t) {
   }
 }
 
-// What every table with products on tiles has. A panel of 1 KB a column that stays in L1 while 64 rows or more pass
-// by it takes 0.83 of the time that a tile of both panels takes (measured, loops alone; 0.97 of a whole batch). These
-// processors have 2 MB of L2, which a neighbour on the core's other thread may use too. x takes a fifth of it: twice
-// the rows read weights half as often, and took as long (measured). Tiles are so fast that memory is the bound where a
-// thread reads all weights of a layer for 48 rows, as on other levels: with 128 products take 0.6 to 0.9 of the time
-// (measured). Attention takes twice the rows of other levels: keys and values, which a tile reads again for each group
-// of rows, cost more than scores (measured).
+// What every table with products on tiles has. A panel of 1 KB a column that stays in L1 while 64
+// rows or more pass by it takes 0.83 of the time that a tile of both panels takes (measured, loops
+// alone; 0.97 of a whole batch). These processors have 2 MB of L2, which a neighbour on the core's
+// other thread may use too. x takes a fifth of it: twice the rows read weights half as often, and
+// took as long (measured). Tiles are so fast that memory is the bound where a thread reads all
+// weights of a layer for 48 rows, as on other levels: with 128 products take 0.6 to 0.9 of the time
+// (measured). Attention takes twice the rows of other levels: keys and values, which a tile reads
+// again for each group of rows, cost more than scores (measured).
 template <class T>
 inline void use_tiles(GemmKernels& gemm) {
   gemm.begin = begin_tiles<T>;

@@ -28,7 +28,8 @@ struct HardwareTiles {
   static void load(const void* base, int64_t stride) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(base), "r"(stride), "i"(kTile) : "memory");
   }
-  // The same, past L1 as far as the processor can: for what is not read again before L1 has lost it.
+  // The same, past L1 as far as the processor can:
+  // for what is not read again before L1 has lost it.
   template <int kTile>
   static void load_past(const void* base, int64_t stride) {
     asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2"

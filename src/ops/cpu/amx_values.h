@@ -1,14 +1,14 @@
-// Weights times int8 values on AMX (ValueTileArgs): the product of amx_impl.h over all pages of a span, whose sums
-// of whole numbers then are scaled and added to o in vectors.
+// Weights times int8 values on AMX (ValueTileArgs): the product of amx_impl.h over all pages of a
+// span, whose sums of whole numbers then are scaled and added to o in vectors.
 //
 //   32 rows of P    [ page | page ][ page | page ]      a tile's row: 64 keys, of two pages
 //   V, a panel      [ page ][ page ][ page ][ page ]    copied from where each page lies, 1 KB after the other
 //
-// A multiplication takes as long for the 32 keys of one page as for those of two, and only what lies together
-// fits a tile. Behind an odd number of pages V is zero, whatever P has there.
+// A multiplication takes as long for the 32 keys of one page as for those of two, and only what
+// lies together fits a tile. Behind an odd number of pages V is zero, whatever P has there.
 //
-// With the operations of values_impl.h on each number, so with its bits. T: the tile operations, S: the vectors
-// (simd.h), parameters both, so that tests run it on models of them.
+// With the operations of values_impl.h on each number, so with its bits. T: the tile operations, S:
+// the vectors (simd.h), parameters both, so that tests run it on models of them.
 #pragma once
 
 #include <cstddef>

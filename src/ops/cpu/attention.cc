@@ -10,10 +10,10 @@
 //   and again for the next rows (GemmKernels::attention_rows)
 //   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
-// Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the scales of
-// row and key come in with 2. There the scale of each value's token goes into P, and P is rounded to
-// bytes with one scale for a row and span of four pages, so that 3. is an exact sum of whole numbers in
-// each span. Spans lie at absolute positions, too.
+// Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the
+// scales of row and key come in with 2. There the scale of each value's token goes into P, and P is
+// rounded to bytes with one scale for a row and span of four pages, so that 3. is an exact sum of
+// whole numbers in each span. Spans lie at absolute positions, too.
 //
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute

@@ -1,7 +1,7 @@
 // The kernels of attention_kernels.h over the Simd of the including translation unit.
 //
-// Every loop runs over whole vectors at fixed places of the key block, and a masked key weighs exactly nothing, so the
-// order of the additions does not depend on how many keys are visible.
+// Every loop runs over whole vectors at fixed places of the key block, and a masked key weighs
+// exactly nothing, so the order of the additions does not depend on how many keys are visible.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ inline void cap_scores(float* s, const VisibleKeys& keys, float scale) {
     Simd::store(s + i, vec_tanh(Simd::mul(Simd::load(s + i), Simd::set1(scale))));
 }
 
-// -infinity, which weighs exactly nothing, for the keys at both ends that the row does not see; the last store may reach
-// past `end`, into the spare columns.
+// -infinity, which weighs exactly nothing, for the keys at both ends that the row does not see; the
+// last store may reach past `end`, into the spare columns.
 inline void mask_scores(float* s, const VisibleKeys& keys) {
   const float minus_infinity = -__builtin_inff();
   for (int64_t i = keys.begin; i < keys.first; ++i) s[i] = minus_infinity;
@@ -86,8 +86,8 @@ void attention_softmax(const SoftmaxArgs& args) {
   }
 }
 
-// A state is empty iff its l is 0 (the largest of a row's first scores has weight 1, see kLeastSum); NaN is not empty and
-// spreads.
+// A state is empty iff its l is 0 (the largest of a row's first scores has weight 1, see
+// kLeastSum); NaN is not empty and spreads.
 void attention_merge(const MergeArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     if (args.from_l[r] == 0) continue;

@@ -1,6 +1,7 @@
 // The softmax kernels of one CPU level that attention needs besides the tile product.
 //
-// The state of a packed row over the keys seen so far, in base 2 (with a soft cap, of capped scores):
+// The state of a packed row over the keys seen so far, in base 2 (with a soft cap,
+// of capped scores):
 //
 //   m    score * scale * log2 e that the others are counted from    (-infinity: no key yet)
 //   l    sum of 2^(score - m), at least 1
@@ -12,13 +13,13 @@
 
 namespace prefix::ops {
 
-// One key block for rows [0, rows): scores become weights 2^(score - m), and l their sum with what it was. m is the
-// largest of a row's first scores, and moves, l and o with it, where later ones are so large that f32 would not hold
-// their weights.
+// One key block for rows [0, rows): scores become weights 2^(score - m), and l their sum with what
+// it was. m is the largest of a row's first scores, and moves, l and o with it, where later ones
+// are so large that f32 would not hold their weights.
 //
-// The scores of the keys that a row sees are real; the others are never looked at, and their weights
-// are exactly 0. Rows without visible keys get all-zero weights and keep their state. l is summed
-// before the weights are rounded to bf16.
+// The scores of the keys that a row sees are real; the others are never looked at, and their
+// weights are exactly 0. Rows without visible keys get all-zero weights and keep their state. l is
+// summed before the weights are rounded to bf16.
 struct SoftmaxArgs {
   float* s = nullptr;  // [rows, lds] scores; scratch afterwards
   int64_t lds = 0;     // >= kKeyBlock + 16: masked ones are written in whole vectors
@@ -40,7 +41,8 @@ struct SoftmaxArgs {
 };
 
 // Pages of a key block; of a span, whose weights have a scale in common; spans of a block. Of more
-// than four pages weights would be coarser than docs/quantisation.md says, of fewer their sums dearer.
+// than four pages weights would be coarser than docs/quantisation.md says,
+// of fewer their sums dearer.
 inline constexpr int64_t kBlockPages = 8;
 inline constexpr int64_t kSpanPages = 4;
 inline constexpr int64_t kBlockSpans = kBlockPages / kSpanPages;
@@ -69,8 +71,8 @@ inline constexpr int64_t kValuePanel = 32 * 32;
 
 // o += scale * (P V), with P V exact: a sum of whole numbers.
 struct ValueTileArgs {
-  // [rows, ldp], 32 of each page. Of an odd number of pages what lies behind the last one's is read as well,
-  // and counts for nothing.
+  // [rows, ldp], 32 of each page. Of an odd number of pages what lies behind the last one's is read
+  // as well, and counts for nothing.
   const uint8_t* p = nullptr;
   int64_t ldp = 0;
   const float* p_scales = nullptr;           // of row r at r * kBlockSpans

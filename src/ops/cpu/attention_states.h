@@ -1,5 +1,5 @@
-// Where the softmax states (attention_kernels.h) of the packed rows of a tile lie, and what memory those take that tasks
-// leave for each other.
+// Where the softmax states (attention_kernels.h) of the packed rows of a tile lie, and what memory
+// those take that tasks leave for each other.
 #pragma once
 
 #include <algorithm>

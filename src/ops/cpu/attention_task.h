@@ -1,5 +1,5 @@
-// One kv head of an item of attention on the CPU (attention.cc has the drawing). A task belongs to one thread, and
-// its memory is that thread's scratch.
+// One kv head of an item of attention on the CPU (attention.cc has the drawing). A task belongs to
+// one thread, and its memory is that thread's scratch.
 #pragma once
 
 #include <algorithm>
@@ -83,8 +83,8 @@ class AttentionTask {
     int32_t first = 0, end = 0;
     bool operator==(const PageRange&) const = default;
   };
-  // Rows in groups of a register block, each with the pages of [position, ..) that its positions need: a page
-  // that no row of the group sees is not touched. task(begin, end, pages).
+  // Rows in groups of a register block, each with the pages of [position, ..) that its positions
+  // need: a page that no row of the group sees is not touched. task(begin, end, pages).
   template <class Task>
   void over_seen(int32_t position, int32_t count, int64_t row_begin, int64_t row_end,
                  const Task& task) const {

@@ -1,4 +1,5 @@
-// What a task does otherwise with int8 keys and values: queries, softmax and values in whole numbers.
+// What a task does otherwise with int8 keys and values:
+// queries, softmax and values in whole numbers.
 #include <algorithm>
 #include <utility>
 
@@ -56,8 +57,9 @@ void AttentionTask::whole_softmax(const KeyBlock& block, int64_t row_begin,
   call_.context.kernels->attention.softmax_int8(whole);
 }
 
-// Of each row the scales of its pages; returns what lies between two rows. Where all rows that see a page of the
-// block see the same one they share its scales, for those that see none of it count for nothing.
+// Of each row the scales of its pages; returns what lies between two rows. Where all rows that
+// see a page of the block see the same one they share its scales, for those that see none of it
+// count for nothing.
 int64_t AttentionTask::point_to_scales(const KeyBlock& block, int64_t row_begin,
                                        int64_t row_end) const {
   static constexpr float kNone[kPageTokens] = {};
@@ -88,7 +90,8 @@ int64_t AttentionTask::point_to_scales(const KeyBlock& block, int64_t row_begin,
   return shared ? 0 : kBlockPages;
 }
 
-// Of a span a row has one sum, whichever pieces its pages are of: rows with the same pages go together.
+// Of a span a row has one sum, whichever pieces its pages are of:
+// rows with the same pages go together.
 void AttentionTask::whole_values(const KeyBlock& block, int64_t row_begin, int64_t row_end) const {
   for (int32_t first = 0; first < kBlockPages; first += kSpanPages) {
     int64_t end = row_begin;

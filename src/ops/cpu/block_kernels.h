@@ -1,5 +1,5 @@
-// What the kernels of products with weights in blocks are given (ops/block_layout.h). Plain types, as in
-// gemm_kernels.h.
+// What the kernels of products with weights in blocks are given (ops/block_layout.h).
+// Plain types, as in gemm_kernels.h.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
-// Vectors of 32-bit lanes for products with weights in blocks (blocks_impl.h): a lane has four codes
-// of one column, a sum, or an f32. One struct for each level; fma() rounds once in all of them. kByWords: bytes are
-// multiplied to words of 16 bits, of which byte_products() and the functions around it are.
+// Vectors of 32-bit lanes for products with weights in blocks (blocks_impl.h): a lane has four
+// codes of one column, a sum, or an f32. One struct for each level; fma() rounds once in all of
+// them. kByWords: bytes are multiplied to words of 16 bits, of which byte_products() and the
+// functions around it are.
 #pragma once
 
 #include <cstddef>
@@ -208,7 +209,8 @@ struct BlockLanes {
   }
   static void store_f32(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
   static F mul(F a, F b) { return a * b; }
-  // Not inlined: the hundreds of calls of these two were two fifths of what the compiler spent on these products.
+  // Not inlined: the hundreds of calls of these two were two fifths of what the
+  // compiler spent on these products.
   [[gnu::noinline]] static F fma(F a, F b, F c) {
     return F{exact_fma(a[0], b[0], c[0]), exact_fma(a[1], b[1], c[1]), exact_fma(a[2], b[2], c[2]),
              exact_fma(a[3], b[3], c[3])};

@@ -1,8 +1,8 @@
 // Products with weights in blocks (BlockTileArgs), over the vectors of the including level.
 //
 // A few rows read each code from memory once and take it apart in registers: bandwidth counts. More
-// rows share a unit that is taken apart into L1 before, bytes and f32 scales. Sums are exact, and the same
-// numbers meet in the same order.
+// rows share a unit that is taken apart into L1 before, bytes and f32 scales. Sums are exact, and
+// the same numbers meet in the same order.
 //
 //   panel in memory ── Stored ───────────────┐
 //        └─ unpack ── unit of bytes ─ Plain ─┴─> multiply_groups: rows x vectors of columns
@@ -31,8 +31,8 @@ inline constexpr int64_t kBytesAhead = 2048;
   for (int64_t i = 0; i < lines; ++i) __builtin_prefetch(from + i * 64);
 }
 
-// Quads whose products with codes of x, all below 128, 16 bits hold together: 2 x (15 x 8, 31 x 4 or 63 x 2) x 127. Of
-// larger codes, 0.
+// Quads whose products with codes of x, all below 128, 16 bits hold together:
+// 2 x (15 x 8, 31 x 4 or 63 x 2) x 127. Of larger codes, 0.
 constexpr int quads_together(const BlockLayout& layout) {
   return layout.code_bits() == 8 ? 0 : 8 >> (layout.code_bits() - 4);
 }
@@ -49,7 +49,8 @@ struct Stored {
 
   static constexpr int offset() { return L.offset; }
 
-  // With each group a part of a unit further on. Without it one row of Q4_K took 1.6 times as long from memory (Zen 3).
+  // With each group a part of a unit further on.
+  // Without it one row of Q4_K took 1.6 times as long from memory (Zen 3).
   [[gnu::always_inline]] void prefetch(int group) const {
     constexpr int64_t kUnitsAhead = (kBytesAhead + L.bytes() - 1) / L.bytes();
     constexpr int64_t kLines = (L.bytes() / L.groups + 63) / 64;
@@ -283,7 +284,8 @@ inline void multiply_plain(const W& w, const BlockTileArgs& t, int64_t row, Grou
   }
 }
 
-// Of MR rows of x what is beside their codes, for a range of groups, in one place: one base, all else are constants of the code.
+// Of MR rows of x what is beside their codes, for a range of groups, in one place:
+// one base, all else are constants of the code.
 template <int MR>
 struct NearScales {
   template <class W>
@@ -302,8 +304,8 @@ struct NearScales {
   int32_t firsts[kMaxUnitGroups][2][MR];
 };
 
-// Sums of small codes of a group, or of its half, by words: they stay in registers for all rows, and products of quads are added
-// as words as long as they fit.
+// Sums of small codes of a group, or of its half, by words: they stay in registers for all rows,
+// and products of quads are added as words as long as they fit.
 template <class W, class V, int MR>
 inline void small_sums(const W& w, const RowsOfX<MR>& x, int g, int half, int column,
                        typename V::I (&sum)[MR]) {
@@ -326,7 +328,8 @@ inline void small_sums(const W& w, const RowsOfX<MR>& x, int g, int half, int co
   }
 }
 
-// Of codes of which not even two products fit a word, which become words before: those of x once for all columns.
+// Of codes of which not even two products fit a word, which become words before:
+// those of x once for all columns.
 template <class W, class V, int MR>
 inline void large_sums(const W& w, const int16_t (&x)[MR][kMaxUnitK], int g, int column,
                        typename V::I (&sum)[MR]) {

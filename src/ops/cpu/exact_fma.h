@@ -6,9 +6,9 @@
 namespace prefix::ops {
 namespace {
 
-// The product is exact in double precision, and so is what the sum leaves out (Knuth's two-sum). A sum
-// that is not exact is taken to the neighbour with an odd last bit (Boldo and Melquiond 2008): f32
-// then rounds it as it would round the exact sum.
+// The product is exact in double precision, and so is what the sum leaves out (Knuth's two-sum). A
+// sum that is not exact is taken to the neighbour with an odd last bit (Boldo and Melquiond 2008):
+// f32 then rounds it as it would round the exact sum.
 inline float exact_fma(float a, float b, float c) {
 #if defined(__FP_FAST_FMAF)
   return __builtin_fmaf(a, b, c);

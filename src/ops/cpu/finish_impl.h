@@ -1,4 +1,5 @@
-// How the sums of a tile become results (GemmKernels::store, gated_bf16, gated_f32), over the vectors of a level.
+// How the sums of a tile become results (GemmKernels::store, gated_bf16, gated_f32),
+// over the vectors of a level.
 #pragma once
 
 #include <cstdint>

@@ -115,7 +115,8 @@ void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
   context.threads->run(ceil_div(rows, kQuantisedRows), [&](int64_t task, int worker) {
     const int64_t end = std::min(rows, (task + 1) * kQuantisedRows);
     for (int64_t row = task * kQuantisedRows; row < end; ++row) {
-      // The last that begins at or before it; those without such rows begin where the next one does.
+      // The last that begins at or before it;
+      // those without such rows begin where the next one does.
       const auto after = std::ranges::upper_bound(cuts, row, {}, &CutProduct::first_row);
       const CutProduct& own = *std::prev(after);
       if (own.int8())

@@ -4,9 +4,9 @@
 //                                                   [ block 1 ]
 //
 // Inside a task the row block of x stays in L2 and the panels of W stream past it, 64 columns at a
-// time, or one panel of 32 after the other (GemmKernels::panel_rows); k is cut so that both fit. How
-// the work is cut never changes a result bit: an element is one sum in ascending k (TileArgs), whoever
-// computes it.
+// time, or one panel of 32 after the other (GemmKernels::panel_rows); k is cut so that both fit.
+// How the work is cut never changes a result bit: an element is one sum in ascending k (TileArgs),
+// whoever computes it.
 #pragma once
 
 #include <algorithm>
@@ -60,8 +60,8 @@ void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
           const GemmOutput& output);
 
 // The same on one thread, a slice of the columns after the other: each(first, count) finds columns
-// [first, first + count) at the beginning of the rows of y, where the next slice takes their place. Every slice has
-// `slice` columns, a multiple of 64, or those that are left.
+// [first, first + count) at the beginning of the rows of y, where the next slice takes their place.
+// Every slice has `slice` columns, a multiple of 64, or those that are left.
 void gemm_in_slices(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
                     int64_t rows, const GemmOutput& output, int64_t slice,
                     const std::function<void(int64_t first, int64_t count)>& each);

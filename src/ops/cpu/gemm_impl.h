@@ -9,10 +9,11 @@
 //
 // A policy M has: A, B (element types), Vec, kLanes (columns per vector), kStep (k per step),
 // kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b). Where
-// loading B takes work, it may have kTall, 12 rows: 12 x 2 do half of that work, with more broadcasts.
+// loading B takes work, it may have kTall, 12 rows:
+// 12 x 2 do half of that work, with more broadcasts.
 //
-// A block has something to do beside its multiply-adds, which leave room for loads and stores: Prefetching
-// or Widening.
+// A block has something to do beside its multiply-adds, which leave room for loads and stores:
+// Prefetching or Widening.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@
 namespace prefix::ops {
 namespace {
 
-// Asks for one panel of the next tile, by turns: of blocks of both panels, or of one panel and twice the rows.
+// Asks for one panel of the next tile, by turns:
+// of blocks of both panels, or of one panel and twice the rows.
 template <class M, int MR>
 class Prefetching {
  public:
@@ -54,7 +56,8 @@ class Prefetching {
   int64_t step_ = 0;
 };
 
-// Widens half a panel of each chunk: a vector of pairs, 2 k of 16 columns, while the block takes 2 k.
+// Widens half a panel of each chunk: a vector of pairs, 2 k of 16 columns,
+// while the block takes 2 k.
 //
 //   panel     k 0, 1: columns 0..15 | columns 16..31   k 2, 3: ...       bf16, pairs side by side
 //   wide      k 0: columns 0..31   k 1: columns 0..31   k 2: ...         f32
@@ -256,7 +259,8 @@ struct F32ByBf16 {
   static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
 };
 
-// The first blocks widen panels for the next tile (TileArgs::widen0), the others prefetch those of the one behind it.
+// The first blocks widen panels for the next tile (TileArgs::widen0),
+// the others prefetch those of the one behind it.
 template <class S>
 void multiply_wide_tile(const TileArgs& t) {
   using M = F32ByF32<S>;

@@ -50,9 +50,10 @@ struct TileArgs {
   const void* prefetch[2] = {};
   int64_t prefetch_step = 0;
 
-  // Of GemmKernels::tile_wide, for a later tile with as many chunks: both panels in bf16 of each chunk, with
-  // `widen_kc` k, become f32 in `wide`, of each chunk the left panel, then the right one: 64-byte aligned, the last
-  // 16 bits of its numbers 0 before, and a line longer. All or the first kc of their k; needs kWideningRows and b1.
+  // Of GemmKernels::tile_wide, for a later tile with as many chunks: both panels in bf16 of each
+  // chunk, with `widen_kc` k, become f32 in `wide`, of each chunk the left panel, then the right
+  // one: 64-byte aligned, the last 16 bits of its numbers 0 before, and a line longer. All or the
+  // first kc of their k; needs kWideningRows and b1.
   const void* const* widen0 = nullptr;
   const void* const* widen1 = nullptr;
   int64_t widen_kc = 0;
@@ -66,8 +67,9 @@ inline constexpr int64_t kWideningRows = 4 * kBlockRows;
 
 using TileFn = void (*)(const TileArgs& args);
 
-// Of int8, A is signed bytes or what GemmKernels::widen_quads makes of them, B has each number + 128 as an unsigned one,
-// and C holds whole numbers of 32 bits, exact modulo 2^32: what is too much by 128 x the sum of a row of A goes here.
+// Of int8, A is signed bytes or what GemmKernels::widen_quads makes of them, B has each number +
+// 128 as an unsigned one, and C holds whole numbers of 32 bits, exact modulo 2^32: what is too much
+// by 128 x the sum of a row of A goes here.
 //   (c - corrections[row]) * (row_scales[row] * column_scales[column]), as f32
 struct WholeSums {
   const int32_t* corrections = nullptr;
@@ -110,7 +112,8 @@ struct GatedArgs {
   ActivationFn fn = ActivationFn::kSilu;
 };
 
-// About how many rows are finished at once, while their sums are still in L1: those of a tile in the last pass over k.
+// About how many rows are finished at once, while their sums are still in L1:
+// those of a tile in the last pass over k.
 inline constexpr int64_t kFinishRows = 24;
 static_assert(kFinishRows % kPrefetchRows == 0 && kFinishRows % 2 == 0);
 
@@ -132,25 +135,29 @@ struct GemmKernels {
   // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
   int64_t row_block = 96;
   int64_t k_block_bytes = 5120;
-  // From so many rows on all of them take a panel's part of a pass before the next one comes, not a few rows
-  // both panels.
+  // From so many rows on all of them take a panel's part of a pass before the next one comes,
+  // not a few rows both panels.
   int64_t panel_rows = INT64_MAX;
-  // Rows that the products of a layer are worth being read for by one thread (CpuSizes::block_rows). Their queries,
-  // keys, values and what the feed-forward block brings down, 16 + 12 KB a row of 1,024, then stay close to its L2.
+  // Rows that the products of a layer are worth being read for by one thread
+  // (CpuSizes::block_rows). Their queries, keys, values and what the feed-forward block brings
+  // down, 16 + 12 KB a row of 1,024, then stay close to its L2.
   int64_t layer_rows = 48;
-  // Packed rows of attention that take all steps of a key block before the next ones do: their scores, 4 bytes
-  // a key and row, are still near when they are read. A block of int8 keys and values is 64 KB.
+  // Packed rows of attention that take all steps of a key block before the next ones do: their
+  // scores, 4 bytes a key and row, are still near when they are read. A block of int8 keys and
+  // values is 64 KB.
   int64_t attention_rows = 48;
   // f32 weights, f32 A.
   TileFn tile_f32 = nullptr;
-  // As tile_f32, with panels of bf16 that become f32 beside it (TileArgs::widen0, WidePanels); and k [begin, end) of
-  // one with nothing beside it. Null where widening costs less than reading twice the bytes.
+  // As tile_f32, with panels of bf16 that become f32 beside it (TileArgs::widen0, WidePanels); and
+  // k [begin, end) of one with nothing beside it. Null where widening costs less than reading
+  // twice the bytes.
   TileFn tile_wide = nullptr;
   void (*widen)(const void* panel, int64_t begin, int64_t end, float* wide) = nullptr;
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
-  // Where bytes have no products with sums of 32 bits, tile_int8 reads A in 16 bits, of each quad of k in the order 0, 2, 1, 3.
-  // `count` is a multiple of 32; `from` may be the second half of the memory at `to`. Null: A is bytes.
+  // Where bytes have no products with sums of 32 bits, tile_int8 reads A in 16 bits, of each quad
+  // of k in the order 0, 2, 1, 3. `count` is a multiple of 32; `from` may be the second half of the
+  // memory at `to`. Null: A is bytes.
   void (*widen_quads)(const void* from, int64_t count, int16_t* to) = nullptr;
   int64_t int8_operand_bytes() const { return widen_quads == nullptr ? 1 : 2; }
   // In place of kFinishRows; a multiple of it.

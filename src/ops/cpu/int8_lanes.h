@@ -1,9 +1,10 @@
-// Products of whole numbers, policies of gemm_impl.h for each width of vectors: A signed, B unsigned bytes, sums of 32
-// bits. A step is four k, a quad of bytes in every lane.
+// Products of whole numbers, policies of gemm_impl.h for each width of vectors: A signed, B
+// unsigned bytes, sums of 32 bits. A step is four k, a quad of bytes in every lane.
 //
-// Without VNNI, a quad is two pairs of 16 bits, which vpmaddwd multiplies and adds: numbers 0 and 2 in
-// the first phase, 1 and 3 in the second. (vpmaddubsw would saturate.) A has them apart (GemmKernels::widen_quads), B is
-// taken apart in registers. Sums are exact, so all variants have the same bits.
+// Without VNNI, a quad is two pairs of 16 bits, which vpmaddwd multiplies and adds: numbers 0 and 2
+// in the first phase, 1 and 3 in the second. (vpmaddubsw would saturate.) A has them apart
+// (GemmKernels::widen_quads), B is taken apart in registers. Sums are exact, so all variants have
+// the same bits.
 #pragma once
 
 #include <cstdint>

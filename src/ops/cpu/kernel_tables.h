@@ -1,6 +1,7 @@
 // The tables of kernels that a machine has, one for each level.
 //
-// Apart from kernels.h, which the levels' own translation units include: they must not see the standard library.
+// Apart from kernels.h, which the levels' own translation units include:
+// they must not see the standard library.
 #pragma once
 
 #include <array>
@@ -12,8 +13,8 @@ namespace prefix::ops {
 
 using KernelTables = std::array<KernelTable, kIsaCount>;
 
-// For a processor with these features. What it does not run is never asked: the table of such a level is that of the
-// level below.
+// For a processor with these features. What it does not run is never asked:
+// the table of such a level is that of the level below.
 KernelTables kernel_tables(const CpuFeatures& features);
 KernelTables same_bits_tables(const CpuFeatures& features);
 

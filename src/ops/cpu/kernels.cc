@@ -43,8 +43,8 @@ KernelTables kernel_tables(const CpuFeatures& features) {
   return tables;
 }
 
-// The AVX-512 levels have 16 lanes and fused additions of their own: all above avx512 are that one, with
-// the faster products of whole numbers.
+// The AVX-512 levels have 16 lanes and fused additions of their own: all above avx512 are that one,
+// with the faster products of whole numbers.
 KernelTables same_bits_tables(const CpuFeatures& features) {
   KernelTables tables{};
   KernelTable table;

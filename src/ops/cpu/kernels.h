@@ -23,9 +23,10 @@ struct KernelTable {
 
 // The table of a level; the caller has checked that the machine runs it (isa.h).
 const KernelTable& kernel_table(Isa isa);
-// Another one, whose results have the same bits at every level: activations are f32, sums in floating
-// point are taken in the order of 16 lanes, a multiplication and its addition are rounded once.
-// Products of whole numbers and attention over int8 keys and values are as fast as in the other.
+// Another one, whose results have the same bits at every level: activations are f32, sums in
+// floating point are taken in the order of 16 lanes, a multiplication and its addition are
+// rounded once. Products of whole numbers and attention over int8 keys and values are as fast
+// as in the other.
 const KernelTable& same_bits_table(Isa isa);
 
 void fill_kernels_scalar(KernelTable& table);

@@ -1,4 +1,5 @@
-// The amx level: products of bf16 and of whole numbers on tile registers, everything else from avx512_bf16.
+// The amx level: products of bf16 and of whole numbers on tile registers,
+// everything else from avx512_bf16.
 #include "ops/cpu/amx_impl.h"
 #include "ops/cpu/amx_tiles.h"
 #include "ops/cpu/amx_values.h"

@@ -1,5 +1,5 @@
-// Products of whole numbers by vpdpbusd on 256 bits, for the avx2 level of processors that have it. Not a level
-// of its own: the bits are those of the kernels it takes the place of.
+// Products of whole numbers by vpdpbusd on 256 bits, for the avx2 level of processors that have it.
+// Not a level of its own: the bits are those of the kernels it takes the place of.
 #include "ops/cpu/int8_impl.h"
 #include "ops/cpu/kernels.h"
 

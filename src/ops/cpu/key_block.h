@@ -1,4 +1,5 @@
-// The runs of an attention tile inside one key block, cut into pieces: which packed rows read which pages.
+// The runs of an attention tile inside one key block, cut into pieces:
+// which packed rows read which pages.
 //
 //               256 positions, 8 pages
 //   rows 0..11  [ a a a a a - - - ]   piece a: 5 pages of a run that all rows read
@@ -52,9 +53,9 @@ struct KeyBlock {
     }
   }
 
-  // The span whose first page is number `first` of the block, for row `begin` and the rows behind it up to
-  // `end`, which is moved to where others begin. (Of the drawing, span 4: pages a b b for rows 0..5, then
-  // a c for rows 6..11.)
+  // The span whose first page is number `first` of the block, for row `begin` and the rows behind
+  // it up to `end`, which is moved to where others begin. (Of the drawing, span 4: pages a b b for
+  // rows 0..5, then a c for rows 6..11.)
   Span span(int32_t first, int64_t begin, int64_t& end) const {
     Span span;
     bool has[kSpanPages] = {};

@@ -18,8 +18,9 @@
 namespace prefix::ops {
 
 // Fills `data` (zeroed, shape.bytes() long) in panel order: panel p takes its rows from
-// sources[p % sources.size()], panel p / sources.size() of that source, which has `n` rows. Sets where
-// the scales and signs of int8 lie. `kernels` are those of the device; `calibration`: Device::pack_sources().
+// sources[p % sources.size()], panel p / sources.size() of that source, which has `n` rows. Sets
+// where the scales and signs of int8 lie. `kernels` are those of the device; `calibration`:
+// Device::pack_sources().
 void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n,
                  const CalibrationRows* calibration, std::byte* data);

@@ -1,4 +1,5 @@
-// What the multiply-adds of a policy of gemm_impl.h reach where nothing is loaded or stored: what products are measured by.
+// What the multiply-adds of a policy of gemm_impl.h reach where nothing is loaded or stored:
+// what products are measured by.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ double register_peak(int64_t iterations) {
   for (int64_t n = 0; n < iterations; ++n) {
     PREFIX_UNROLL
     for (int i = 0; i < kChains; ++i) {
-      // Or a part of each multiply-add is computed once for all, and of all chains, whose numbers are equal, one.
+      // Or a part of each multiply-add is computed once for all, and of all chains,
+      // whose numbers are equal, one.
       hide_from_compiler(b);
       acc[i] = M::mac(acc[i], a, b);
       hide_from_compiler(acc[i]);

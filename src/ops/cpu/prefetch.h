@@ -12,7 +12,8 @@ inline void prefetch_row(const void* row, size_t bytes) {
     __builtin_prefetch(static_cast<const std::byte*>(row) + i, 0, 2);
 }
 
-// Of one that is written: otherwise the first store to each of its lines waits until they are there.
+// Of one that is written: otherwise the first store to each of its
+// lines waits until they are there.
 inline void prefetch_to_write(const void* row, size_t bytes) {
   for (size_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(static_cast<const std::byte*>(row) + i, 1);

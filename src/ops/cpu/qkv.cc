@@ -1,8 +1,9 @@
 // The fused projection of rows split into q, k and v, which are written to their pages.
 //
-// Keys and values are scattered into their page (layout in kv_layout.h): two neighbouring elements of a
-// key share 32 bits, two neighbouring *keys* of a value column do (of int8: four). The value of a row
-// without its neighbours is written in 16-bit stores (bytes) and never touches their part of a word.
+// Keys and values are scattered into their page (layout in kv_layout.h): two neighbouring
+// elements of a key share 32 bits, two neighbouring *keys* of a value column do (of int8: four).
+// The value of a row without its neighbours is written in 16-bit stores (bytes) and never touches
+// their part of a word.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -162,7 +163,8 @@ class HeadWriter {
   alignas(64) uint8_t whole_[kQuad][kMaxHeadDim];
 };
 
-// q, k or v of a row: `heads` vectors of those that the projection has, which share how they are normed.
+// q, k or v of a row: `heads` vectors of those that the projection has,
+// which share how they are normed.
 struct Part {
   int64_t first;
   int64_t heads;

@@ -1,5 +1,5 @@
-// Quads: four bytes of whole numbers, which the products of a lane take together, and what those have in common
-// whichever factor has signs.
+// Quads: four bytes of whole numbers, which the products of a lane take together, and what those
+// have in common whichever factor has signs.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ inline int32_t quad_of(const void* p) {
 
 #if defined(__AVX2__)
 
-// Bytes as 16 bits, the numbers of each quad in the order 0, 2, 1, 3: a broadcast takes a load alone then. `count` is a
-// multiple of 32.
+// Bytes as 16 bits, the numbers of each quad in the order 0, 2, 1, 3: a broadcast takes a load
+// alone then. `count` is a multiple of 32.
 template <bool kSigned>
 inline void widen_quads(const void* from, int64_t count, int16_t* to) {
   for (int64_t k = 0; k < count; k += 32) {
@@ -45,8 +45,8 @@ inline __m256i load_whole(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
 
-// A sum as it is, in a register: g++ 12 would first add the products of all phases to each other, and keeps sums of
-// vpdpbusd that a loop carries in memory.
+// A sum as it is, in a register: g++ 12 would first add the products of all phases to each other,
+// and keeps sums of vpdpbusd that a loop carries in memory.
 template <class Vec>
 inline Vec in_order(Vec sum) {
 #if defined(__AVX512F__)
@@ -59,8 +59,8 @@ inline Vec in_order(Vec sum) {
 
 #else
 
-// Two 16-bit numbers a lane. The product of a signed and an unsigned byte fits 16 bits (-128 x 255), and processors
-// without vectors of 32-bit products have those of 16.
+// Two 16-bit numbers a lane. The product of a signed and an unsigned byte fits 16 bits (-128 x
+// 255), and processors without vectors of 32-bit products have those of 16.
 typedef int16_t Pairs __attribute__((vector_size(16)));
 inline Pairs pair(int32_t x, int32_t y) {
   const int32_t both = (x & 0xffff) | y << 16;

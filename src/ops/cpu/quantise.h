@@ -20,7 +20,8 @@ struct QuantisedRows {
   float* scales = nullptr;
   int32_t* corrections = nullptr;  // WholeSums
 
-  // Bytes of so many rows of x for a product with w, a multiple of 64. `size`: GemmKernels::int8_operand_bytes.
+  // Bytes of so many rows of x for a product with w, a multiple of 64. `size`:
+  // GemmKernels::int8_operand_bytes.
   static size_t bytes(const PackedWeights& w, int64_t rows, int64_t size);
   // At most, of one of these with k numbers.
   static size_t row_bytes(int64_t k, int64_t size);

@@ -1,7 +1,7 @@
 // Rows in whole numbers over the Simd of the including translation unit (QuantiseArgs).
 //
-// Additions, products and conversions of single numbers only, in an order that does not depend on the
-// width of a vector: every level has the same bits.
+// Additions, products and conversions of single numbers only, in an order that does not depend on
+// the width of a vector: every level has the same bits.
 #pragma once
 
 #include <cstdint>
@@ -148,8 +148,8 @@ inline Simd::F rotate_row(const QuantiseArgs& args) {
   }
 }
 
-// out = round(x factor), zeros from k to k_padded. With kRest x becomes what that rounds away. Returns
-// the sum of `out`.
+// out = round(x factor), zeros from k to k_padded. With kRest x becomes what that rounds away.
+// Returns the sum of `out`.
 template <bool kRest>
 inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded, int8_t* out) {
   constexpr int64_t kLanes = Simd::kLanes, kFour = 4 * kLanes;
@@ -178,8 +178,8 @@ inline int32_t round_numbers(float* x, int64_t k, float factor, int64_t k_padded
   return Simd::sum_i8(out, k_padded);
 }
 
-// What numbers with these largest magnitudes are multiplied by, and what they are in units of then; no factor where all
-// of them count as zero, or one is not finite.
+// What numbers with these largest magnitudes are multiplied by, and what they are in units of then;
+// no factor where all of them count as zero, or one is not finite.
 struct NumberUnits {
   explicit NumberUnits(Simd::F largest) {
     const uint32_t bits = vec_largest(largest);

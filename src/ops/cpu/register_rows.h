@@ -1,5 +1,5 @@
-// The rows of a tile in register blocks: of kTall rows, if that is not 0, then of kRows, then what is left as one block
-// of its own.
+// The rows of a tile in register blocks: of kTall rows, if that is not 0, then of kRows,
+// then what is left as one block of its own.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,8 @@ struct HeadArgs {
 // A unit of QuantiseArgs::out in units of `rest`.
 inline constexpr float kRestUnits = 254;
 
-// A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest even;
-// `rest` is what that has rounded away, half a unit at most.
+// A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest
+// even; `rest` is what that has rounded away, half a unit at most.
 struct QuantiseArgs {
   const void* x = nullptr;  // [k], f32 or bf16
   bool bf16 = false;
@@ -45,7 +45,8 @@ struct QuantisedRow {
   int32_t rest_sum = 0;
 };
 
-// The step of CalibratedRounding: a few columns of the rows of a panel, turned so that these stand side by side.
+// The step of CalibratedRounding: a few columns of the rows of a panel,
+// turned so that these stand side by side.
 struct RoundColumnsArgs {
   int64_t tokens = 0, columns = 0;
   const float* inputs = nullptr;  // [columns][tokens]

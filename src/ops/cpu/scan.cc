@@ -44,8 +44,8 @@ struct ScanCall {
   }
 };
 
-// The part of a state that a unit has: of each head `lines` of `columns` floats, `ld` apart in a slot,
-// where they are padded with zeros to `width`, and `stored_ld` apart in the stored state.
+// The part of a state that a unit has: of each head `lines` of `columns` floats, `ld` apart in a
+// slot, where they are padded with zeros to `width`, and `stored_ld` apart in the stored state.
 struct UnitShape {
   int64_t heads = 0, lines = 0, columns = 0, width = 0, ld = 0, stored_ld = 0;
   size_t offset = 0;  // of the first float in a stored state, bytes

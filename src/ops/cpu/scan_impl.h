@@ -45,8 +45,8 @@ struct Mamba2Columns {
   alignas(64) float y[kMamba2Tokens][V * Simd::kLanes];
 };
 
-// L lines from `line` on, over all tokens. The sum of y goes from line to line, the first to the last,
-// whatever L and V are.
+// L lines from `line` on, over all tokens. The sum of y goes from line to line,
+// the first to the last, whatever L and V are.
 template <int V, int L>
 inline void mamba2_lines(const Mamba2Kernel& args, float* at, int64_t line,
                          Mamba2Columns<V>& columns) {
@@ -236,8 +236,8 @@ bool scan_gated_delta(const GatedDeltaKernel& args) {
   return all_zero(zeros);
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|. With s = t / (2 + t), at most 1/3, the logarithm
-// is 2 atanh(s): the first terms of its series, to 1e-9 of it.
+// log(1 + e^x) = max(x, 0) + log(1 + t), t = e^-|x|. With s = t / (2 + t), at most 1/3, the
+// logarithm is 2 atanh(s): the first terms of its series, to 1e-9 of it.
 inline Simd::F vec_softplus(Simd::F x) {
   const Simd::F t = vec_exp(Simd::min(x, Simd::sub(Simd::zero(), x)));
   const Simd::F s = Simd::div(t, Simd::add(Simd::set1(2.0f), t));

@@ -18,8 +18,8 @@ struct Unit {
   int64_t first, size;
 };
 
-// All heads, of `whole` columns each, cut into units for the threads. Parts of a head have a multiple
-// of kUnitColumns. No unit has more than the first.
+// All heads, of `whole` columns each, cut into units for the threads. Parts of a head have a
+// multiple of kUnitColumns. No unit has more than the first.
 class Units {
  public:
   Units(int64_t heads, int64_t whole, int64_t threads) : heads_(heads), whole_(whole) {

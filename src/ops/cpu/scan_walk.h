@@ -11,8 +11,8 @@
 // A stored state that is read after a segment before it in the walk has written it is brought into
 // a slot of its own before the walk begins.
 //
-// A segment of one row that replaces the state it begins with, as decoding has them, is a *step*: it
-// goes over the state where it is stored, without a way through a slot.
+// A segment of one row that replaces the state it begins with, as decoding has them, is a *step*:
+// it goes over the state where it is stored, without a way through a slot.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@ namespace prefix::ops {
 
 // Bytes in whole cache lines.
 constexpr size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
-// From one row of so many bytes to the next: rows at a large power of two apart would share few sets of L1, and a line
-// more spreads them.
+// From one row of so many bytes to the next: rows at a large power of two apart would share few
+// sets of L1, and a line more spreads them.
 constexpr int64_t spread_row(int64_t bytes) { return bytes % 512 == 0 ? bytes + 64 : bytes; }
 
 class Scratch {
@@ -21,8 +21,8 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // At least `bytes` bytes, 64-byte aligned, with any content: zero where nothing was written yet. The last
-  // reservation ends here.
+  // At least `bytes` bytes, 64-byte aligned, with any content: zero where nothing was written yet.
+  // The last reservation ends here.
   std::byte* reserve(size_t bytes) {
     if (bytes > bytes_) {
       clear();

@@ -1,8 +1,9 @@
-// The vector type `Simd` of the level that the including file is compiled for: LevelSimd, the level's own.
+// The vector type `Simd` of the level that the including file is compiled for:
+// LevelSimd, the level's own.
 //
-// With PREFIX_SAME_BITS it has 16 lanes at every level, several of the level's vectors in a row, and
-// fma() rounds once: what is written over Simd then has the same bits at every level, sums over lanes
-// included.
+// With PREFIX_SAME_BITS it has 16 lanes at every level, several of the level's vectors in a row,
+// and fma() rounds once: what is written over Simd then has the same bits at every level, sums over
+// lanes included.
 #pragma once
 
 #if defined(__AVX512F__)

@@ -107,8 +107,8 @@ struct LevelSimd {
     const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000));
     return _mm512_castsi512_ps(_mm512_and_si512(bits, high));
   }
-  // Both of the above to where the last 16 bits of each number are 0, without an arithmetic unit. Touches, but does not
-  // change, the two bytes behind `even`.
+  // Both of the above to where the last 16 bits of each number are 0, without an arithmetic unit.
+  // Touches, but does not change, the two bytes behind `even`.
   static void widen_pairs(const uint16_t* p, float* even, float* odd) {
     const __m512i bits = _mm512_loadu_si512(p);
     _mm512_mask_storeu_epi16(reinterpret_cast<uint16_t*>(even) + 1, 0x55555555, bits);

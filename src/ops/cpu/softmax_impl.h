@@ -1,5 +1,5 @@
-// What softmax over scores and over sums of whole numbers have in common: the keys that a row sees, the largest score that
-// its weights are counted from, and when that moves.
+// What softmax over scores and over sums of whole numbers have in common: the keys that a row sees,
+// the largest score that its weights are counted from, and when that moves.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ inline void scale_row(float* o, int64_t d, float factor) {
   for (int64_t i = 0; i < d; i += Simd::kLanes) Simd::store(o + i, Simd::mul(Simd::load(o + i), f));
 }
 
-// Moves m of a row to the largest of `scores` times scale, which is positive, if that is larger; scales l and o to it.
+// Moves m of a row to the largest of `scores` times scale, which is positive, if that is larger;
+// scales l and o to it.
 inline void raise_maximum(const SoftmaxArgs& args, int64_t row, float scale, Simd::F scores) {
   const float before = args.m[row];
   const float highest = vec_max(scores) * scale;
@@ -36,18 +37,20 @@ inline void raise_maximum(const SoftmaxArgs& args, int64_t row, float scale, Sim
   scale_row(args.o + row * args.ldo, args.d, factor);
 }
 
-// Weights are counted from the largest of the first scores that a row sees, and then from another one only where those
-// of a key block add up to more than this: f32 is as precise around 2^32 as around 1, so most blocks need no look for
-// their largest score before their weights.
+// Weights are counted from the largest of the first scores that a row sees, and then from another
+// one only where those of a key block add up to more than this: f32 is as precise around 2^32 as
+// around 1, so most blocks need no look for their largest score before their weights.
 constexpr float kLargestSum = 0x1p32f;
 
-// What weights are counted from weighs 1, but for what rounding it to f32 makes of that: of scores around 2^31 any factor, so
-// that a row could lose all its weights and pass for one that sees nothing, or have infinite ones. Such a row is not finite.
+// What weights are counted from weighs 1, but for what rounding it to f32 makes of that: of scores
+// around 2^31 any factor, so that a row could lose all its weights and pass for one that sees
+// nothing, or have infinite ones. Such a row is not finite.
 constexpr float kLeastSum = 0x1p-64f;
 
 enum class Scores { kFirst, kAll };  // that a row sees of a block
 
-// raise(which) is raise_maximum() for these scores, weigh() makes the weights and returns their sum.
+// raise(which) is raise_maximum() for these scores,
+// weigh() makes the weights and returns their sum.
 template <class Raise, class Weigh>
 [[gnu::always_inline]] inline void weigh_row(const SoftmaxArgs& args, int64_t row,
                                              const Raise& raise, const Weigh& weigh) {

@@ -1,6 +1,6 @@
-// Weights times int8 values (ValueTileArgs), a policy for each width of vectors: unsigned bytes of P
-// times signed ones of V, four keys in a lane. As in int8_lanes.h, without VNNI a quad is two pairs of
-// 16 bits, and sums are exact.
+// Weights times int8 values (ValueTileArgs), a policy for each width of vectors: unsigned bytes of
+// P times signed ones of V, four keys in a lane. As in int8_lanes.h, without VNNI a quad is two
+// pairs of 16 bits, and sums are exact.
 //
 //   6 rows of P   [ quad | quad | .. ]       V of a page  [ 8 quads of keys ][ 32 columns ][ 4 ]
 //      x          sums over all pages in registers; then o <- o + p_scale * (sum as f32)
@@ -117,7 +117,8 @@ struct WeightRows {
   int64_t stride;
 };
 
-// Rows [row, row + MR), NV vectors of columns from `column` on: of a part of a panel, or of whole ones.
+// Rows [row, row + MR), NV vectors of columns from `column` on:
+// of a part of a panel, or of whole ones.
 template <class M, int MR, int NV>
 inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weights, int64_t row,
                         int64_t column) {
@@ -182,7 +183,8 @@ inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t begin, int64
   }
 }
 
-// A panel of columns after the other, or two: the pages' parts of them stay in the L1 cache over all rows.
+// A panel of columns after the other, or two:
+// the pages' parts of them stay in the L1 cache over all rows.
 template <class M>
 void multiply_value_tile(const ValueTileArgs& t) {
   constexpr int64_t kStep = M::kVecs * M::kLanes < 32 ? 32 : M::kVecs * M::kLanes;

@@ -61,8 +61,8 @@ inline Simd::F vec_sigmoid(Simd::F x) {
   return Simd::div(one, Simd::add(one, vec_exp(Simd::sub(Simd::zero(), x))));
 }
 
-// tanh x = 1 - 2 / (1 + e^2x), and near 0, where that cancels, a minimax fit of odd powers (Cephes).
-// NaN for NaN.
+// tanh x = 1 - 2 / (1 + e^2x), and near 0, where that cancels,
+// a minimax fit of odd powers (Cephes). NaN for NaN.
 inline Simd::F vec_tanh(Simd::F x) {
   const Simd::F one = Simd::set1(1.0f);
   const Simd::F far =
@@ -95,9 +95,10 @@ inline Simd::F vec_weight(Simd::F x) {
 #endif
 }
 
-// 2^x for weights of 8 bits, 1 at 0, NaN for NaN; at least 2^-100, which is nothing beside a weight of 1. A fit of 1e-4,
-// with the same bits at every level, as no power of two rounds above 2^-126. Times the scale of a value, unless that is
-// below 2^-26, it is no number below the normal ones either: those take an Intel processor more than 100 cycles.
+// 2^x for weights of 8 bits, 1 at 0, NaN for NaN; at least 2^-100, which is nothing beside a weight
+// of 1. A fit of 1e-4, with the same bits at every level, as no power of two rounds above 2^-126.
+// Times the scale of a value, unless that is below 2^-26, it is no number below the normal ones
+// either: those take an Intel processor more than 100 cycles.
 inline Simd::F vec_coarse_weight(Simd::F x) {
   x = Simd::max(Simd::set1(-100.0f), x);
 #if defined(__AVX512DQ__)  // the same two numbers, which are exact, by fewer operations

@@ -1,5 +1,5 @@
-// Softmax over sums of whole numbers (WholeSoftmaxArgs): a page is what its keys and values have scales for, and weights
-// become bytes, of each row and span of pages with a scale of their own.
+// Softmax over sums of whole numbers (WholeSoftmaxArgs): a page is what its keys and values have
+// scales for, and weights become bytes, of each row and span of pages with a scale of their own.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ constexpr int kPageVecs = 32 / Simd::kLanes;
 alignas(64) constexpr float kPageKeys[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
                                              11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
                                              22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
-// Rows whose weights become bytes together: what is divided and reduced for each is done in whole vectors.
+// Rows whose weights become bytes together: what is divided and reduced for
+// each is done in whole vectors.
 constexpr int64_t kSoftmaxRows = 8;
 // The largest weights of 8 rows, of each span: in vectors, then one number each.
 constexpr int kMaxima = kSoftmaxRows * kBlockSpans;
@@ -102,8 +103,8 @@ inline void raise_to_whole(const WholeSoftmaxArgs& args, int64_t r, const WholeR
   raise_maximum(args.rows, r, row.scale, top);
 }
 
-// Weights times the scales of their values; returns the sum of the weights. top[span]: lane by lane the largest of a
-// span, 0 of one of which the row sees nothing.
+// Weights times the scales of their values; returns the sum of the weights. top[span]: lane by lane
+// the largest of a span, 0 of one of which the row sees nothing.
 inline float whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
                            float* weights, Simd::F* top) {
   constexpr int kLanes = Simd::kLanes;
@@ -148,8 +149,8 @@ inline void whole_row_weights(const WholeSoftmaxArgs& args, int64_t r, const Who
       [&] { return whole_weights(args, r, row, weights, top); });
 }
 
-// What the weights of each span are multiplied by, so that its largest becomes 255, and what they are in
-// units of then.
+// What the weights of each span are multiplied by, so that its largest becomes 255,
+// and what they are in units of then.
 inline void weight_scales(const Simd::F* top, float* factors, float* units) {
   float highest[kMaxima];
   for (int i = 0; i < kMaxima; i += 8) vec_maxima(top + i, highest + i);
@@ -163,7 +164,8 @@ inline void weight_scales(const Simd::F* top, float* factors, float* units) {
   }
 }
 
-// Pages [first, end). Not a memset, of which g++ makes `rep stos`: that takes longer to begin than a few pages take.
+// Pages [first, end). Not a memset, of which g++ makes `rep stos`:
+// that takes longer to begin than a few pages take.
 inline void clear_pages(uint8_t* p, int64_t first, int64_t end) {
   uint64_t zero = 0;
   asm("" : "+r"(zero));
@@ -171,8 +173,8 @@ inline void clear_pages(uint8_t* p, int64_t first, int64_t end) {
     __builtin_memcpy(at, &zero, sizeof zero);
 }
 
-// Weights to bytes; factors[span]. Four vectors at a time, also where the row sees only some of their pages: what they
-// make of the others is overwritten.
+// Weights to bytes; factors[span]. Four vectors at a time, also where the row sees only some of
+// their pages: what they make of the others is overwritten.
 inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
                           const float* weights, const float* factors) {
   constexpr int kLanes = Simd::kLanes;

@@ -1,12 +1,13 @@
-// Products of many rows by panels of bf16, at levels that multiply f32: the panels of a tile become f32 while the
-// tile before it is multiplied.
+// Products of many rows by panels of bf16, at levels that multiply f32: the panels of a tile become
+// f32 while the tile before it is multiplied.
 //
 //   tile n       x   f32 panels n ──> sums         (GemmKernels::tile_wide, one pass over k)
 //                   bf16 panels n + 1 ──> f32
 //   tile n + 1   x   f32 panels n + 1 ──> sums
 //                   bf16 panels n + 2 ──> f32      in the memory of panels n
 //
-// Both lie in L2. Widened in registers, for each block of rows anew, they take a tenth of the units that multiply.
+// Both lie in L2. Widened in registers, for each block of rows anew,
+// they take a tenth of the units that multiply.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +39,8 @@ class WidePanels {
   // False where a level does not widen, or for rows that are too few to do it meanwhile.
   static bool worth(const GemmKernels& gemm, int64_t rows);
 
-  // The tile's product. `next`: panels of the next tile that has others; without them nothing is prepared.
+  // The tile's product. `next`: panels of the next tile that has others;
+  // without them nothing is prepared.
   void multiply(TileArgs tile, const Panels& next = {});
 
  private:

@@ -1,13 +1,14 @@
-// Tile products of whole numbers for many rows where bytes have no products of 32 bits of their own (avx2): Winograd's
-// inner product ("A New Algorithm for Inner Product", IEEE Transactions on Computers C-17, 1968), one multiplication
-// for two numbers of each factor.
+// Tile products of whole numbers for many rows where bytes have no products of 32 bits of their own
+// (avx2): Winograd's inner product ("A New Algorithm for Inner Product", IEEE Transactions on
+// Computers C-17, 1968), one multiplication for two numbers of each factor.
 //
 //   (a0 + b1) (a1 + b0)  =  a0 b0 + a1 b1  +  a0 a1  +  b0 b1
 //                           of the product    of a row  of a column
 //
-// A quad of k takes three additions and one vpmaddwd so, in place of two and two. Of vpmaddwd two end in a cycle, of
-// additions four (Zen 3). What is of a row or of a column is summed once for all columns or rows and taken away at the
-// end. All of it is exact modulo 2^32, so the bits are those of every other variant.
+// A quad of k takes three additions and one vpmaddwd so, in place of two and two. Of vpmaddwd two
+// end in a cycle, of additions four (Zen 3). What is of a row or of a column is summed once for all
+// columns or rows and taken away at the end. All of it is exact modulo 2^32, so the bits are those
+// of every other variant.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +58,8 @@ struct Int8ByWinograd : Int8Lanes {
 // From so many rows on B is taken apart once for all of them, not in each register block.
 inline constexpr int64_t kLeastWinogradRows = 32;
 
-// Columns of a block, with four rows: what the registers hold. k that are taken apart together, of such columns: they
-// stay in L1 while all rows meet them.
+// Columns of a block, with four rows: what the registers hold. k that are taken apart together, of
+// such columns: they stay in L1 while all rows meet them.
 inline constexpr int kWinogradVecs = 2;
 inline constexpr int64_t kWinogradColumns = 16, kWinogradK = 256;
 
@@ -168,8 +169,8 @@ inline __m256i sum_in_all_lanes(__m256i x) {
 // With two vectors of columns they fill the registers.
 inline constexpr int kWinogradRows = 4;
 
-// Asks for what the next tile wants (TileArgs::prefetch_step), a few lines with each block of this one: more at a time
-// would wait for each other.
+// Asks for what the next tile wants (TileArgs::prefetch_step), a few lines with each block of this
+// one: more at a time would wait for each other.
 class WinogradPrefetch {
  public:
   WinogradPrefetch(const TileArgs& t, int64_t blocks) {
