@@ -4,6 +4,7 @@
 //   references  [ 1 ][ 2 ][ 0 ][ 1 ][ 0 ]       0 = free
 //   next        [ 1 ][ 3 ][   ][ - ][   ]       the page of the following 32 positions, and back
 //   tokens      [ 32 ids ][ 32 ids ] ...        beside their keys and values, slot by slot
+//   log-probs   [ 32 of them ] ...              beside the tokens, in chunks where one is known
 //
 // Free pages are linked through `previous`, and the numbers of free frames are a stack beside the
 // pages, so that giving back never takes memory.
@@ -31,7 +32,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -148,12 +152,28 @@ class PagePool {
 
   // kPageTokens ids, one for each slot; those of the next page number follow when it is in the
   // same chunk.
-  int32_t* tokens(int32_t number) {
-    return chunk(number).tokens + number % kChunkPages * kPageTokens;
-  }
   const int32_t* tokens(int32_t number) const {
-    return const_cast<PagePool*>(this)->tokens(number);
+    return const_cast<PagePool*>(this)->tokens_of(number);
   }
+  // Slots from `slot` on get these, of which no log-prob is known.
+  void set_tokens(int32_t number, int32_t slot, std::span<const int32_t> tokens) {
+    std::ranges::copy(tokens, tokens_of(number) + slot);
+    if (float* const known = logprobs_of(number))
+      std::fill_n(known + slot, tokens.size(), kNotKnown);
+  }
+
+  // Of the tokens, slot by slot: log p(token | those before it), or kNotKnown. Null: none of the
+  // chunk is known.
+  static constexpr float kNotKnown = std::numeric_limits<float>::quiet_NaN();
+  const float* logprobs(int32_t number) const {
+    return const_cast<PagePool*>(this)->logprobs_of(number);
+  }
+  // The same to write to; null without memory.
+  float* edit_logprobs(int32_t number) noexcept {
+    if (!logprobs_of(number)) add_logprobs(chunk(number));
+    return logprobs_of(number);
+  }
+
   bool keyed(int32_t number) const { return page(number).keyed != 0; }
   // 0: no tier is known to have it; else a mark, at most kMaxSaved, of when it was given to them.
   static constexpr uint32_t kMaxSaved = 7;
@@ -175,10 +195,13 @@ class PagePool {
   // listed twice, when it was freed and handed out again since.
   void set_clean(int32_t number) { std::erase(dirty_, frame(number)); }
 
-  size_t metadata_bytes() const { return chunks_.size() * sizeof(Chunk); }
+  size_t metadata_bytes() const {
+    return chunks_.size() * sizeof(Chunk) + scored_chunks_ * kChunkSlots * sizeof(float);
+  }
 
  private:
   static constexpr int32_t kChunkPages = 1024;
+  static constexpr size_t kChunkSlots = size_t{kChunkPages} * kPageTokens;
   struct Page {
     uint32_t references : 6;  // at most kPageTokens: every one of them holds a position
     uint32_t next : 26;
@@ -192,7 +215,8 @@ class PagePool {
     Page pages[kChunkPages];
     int32_t frames[kChunkPages];
     int32_t free_frames[kChunkPages];  // this part of the stack
-    int32_t tokens[kChunkPages * kPageTokens];
+    int32_t tokens[kChunkSlots];
+    std::unique_ptr<float[]> logprobs;  // null until one is known
   };
 
   int32_t chunks() const { return static_cast<int32_t>(chunks_.size()); }
@@ -200,6 +224,20 @@ class PagePool {
   Chunk& chunk(int32_t number) { return *chunks_[static_cast<size_t>(number / kChunkPages)]; }
   Page& page(int32_t number) { return chunk(number).pages[number % kChunkPages]; }
   const Page& page(int32_t number) const { return const_cast<PagePool*>(this)->page(number); }
+
+  int32_t* tokens_of(int32_t number) {
+    return chunk(number).tokens + number % kChunkPages * kPageTokens;
+  }
+  float* logprobs_of(int32_t number) {
+    float* const all = chunk(number).logprobs.get();
+    return all ? all + number % kChunkPages * kPageTokens : nullptr;
+  }
+  void add_logprobs(Chunk& to) noexcept {
+    to.logprobs.reset(new (std::nothrow) float[kChunkSlots]);
+    if (!to.logprobs) return;
+    std::fill_n(to.logprobs.get(), kChunkSlots, kNotKnown);
+    ++scored_chunks_;
+  }
 
   int32_t& frame_of(int32_t number) { return chunk(number).frames[number % kChunkPages]; }
   int32_t free_frames() const { return frames_ - used_; }
@@ -221,6 +259,7 @@ class PagePool {
   int32_t peak_ = 0;
   int32_t reserved_ = 0;
   std::vector<std::unique_ptr<Chunk>> chunks_;
+  size_t scored_chunks_ = 0;    // with log-probs
   int32_t free_ = -1;           // the first free page
   std::vector<int32_t> dirty_;  // frames
 };

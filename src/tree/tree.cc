@@ -1,7 +1,6 @@
 #include "tree/tree.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/page.h"
@@ -228,8 +227,7 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow)
     }
     const int32_t slot = position % kPageTokens;
     const size_t count = std::min(tokens.size() - written, static_cast<size_t>(kPageTokens - slot));
-    std::memcpy(pages_.tokens(n.last_page) + slot, tokens.data() + written,
-                count * sizeof(int32_t));
+    pages_.set_tokens(n.last_page, slot, tokens.subspan(written, count));
     n.length += static_cast<int32_t>(count);
     written += count;
   }
@@ -260,8 +258,8 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, bool hollow)
   write_tokens(id, tokens, hollow);
   if (const int32_t slots = n.start % kPageTokens;
       slots > 0 && !lent)  // as keys and values will be
-    std::memcpy(pages_.tokens(n.first_page), pages_.tokens(nodes_[parent].last_page),
-                static_cast<size_t>(slots) * sizeof(int32_t));
+    pages_.set_tokens(n.first_page, 0,
+                      {pages_.tokens(nodes_[parent].last_page), static_cast<size_t>(slots)});
   link(parent, id);
   return id;
 }

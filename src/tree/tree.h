@@ -26,6 +26,9 @@
 // has a lock (subtree_locks > 0). Only a leaf that is not held can be evicted, whole pages from its
 // tail first; inner nodes are kept by their children.
 //
+// A token may have a log-prob beside it: that of the token given those before it, which a request
+// asked for (tree_logprobs.cc).
+//
 // A node may own a *state*: what the recurrent layers of a hybrid model know after its last token,
 // in pages of the same pool. Its path can be continued there without computing anything again;
 // between states there are only keys and values.
@@ -164,6 +167,12 @@ class Tree {
 
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
+
+  // --- log-probs (tree_logprobs.cc) ---
+  // Of tokens of the path from position `from` on, each given those before it: what the model said,
+  // and what of it is known; NaN: not known. Without memory they are not kept.
+  void set_logprobs(NodeId id, int32_t from, std::span<const float> logprobs) noexcept;
+  void get_logprobs(NodeId id, int32_t from, std::span<float> logprobs) const;
 
   // --- windows (tree_windows.cc) ---
   int32_t window() const { return window_; }
@@ -405,6 +414,10 @@ class Tree {
   }
   bool is_private(const Node& n) const { return roots_[static_cast<size_t>(n.root)].is_private; }
   int32_t page_at(const Node& n, int32_t position) const;
+  // f(page, slot, count, position) for the pieces of positions [from, end) of a path, by nodes and
+  // the last node first.
+  template <typename F>
+  void for_each_piece_of_path(NodeId id, int32_t from, int32_t end, const F& f) const;
   // f(page, block) for the pages that tokens after the first `end` of the path would read,
   // last ones first, until f returns false.
   template <typename F>

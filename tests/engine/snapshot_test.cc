@@ -233,10 +233,10 @@ TEST_F(Snapshots, OfAModelWithTwoRotations) {
   const auto warm = run_all(*second, requests);
   for (size_t i = 0; i < requests.size(); ++i)
     ASSERT_TRUE(same_bits(cold->result(i), warm->result(i))) << i;
-  // As much is found as where the requests ran.
-  const int64_t computed = warm->totals().tokens_computed;
-  EXPECT_LT(computed, cold->totals().tokens_computed / 2);
-  EXPECT_EQ(computed, run_all(*first, requests)->totals().tokens_computed);
+  EXPECT_LT(warm->totals().tokens_computed, cold->totals().tokens_computed / 2);
+  // As much is found as where the requests ran, but for log-probs, which a snapshot does not have.
+  EXPECT_EQ(run_all(*second, requests)->totals().tokens_computed,
+            run_all(*first, requests)->totals().tokens_computed);
 }
 
 // --- recency and room ----------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 // that is held is as it was and no page is lost; what only takes away needs no memory at all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <new>
 #include <random>
 #include <utility>
@@ -231,6 +233,25 @@ TEST(TreeMemory, ASplitThatFindsNoMemoryChangesNothing) {
   EXPECT_EQ(tree.node_count(), 49u);
   ASSERT_NO_THROW(tree.check());
   EXPECT_NE(tree.end_at(paths[1], 1), paths[1]);
+}
+
+TEST(TreeMemory, LogProbsThatThereIsNoMemoryForAreNotKept) {
+  PagePool pool(10);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  const int32_t tokens[] = {1, 2, 3};
+  const NodeId node = tree.attach(tree.match(root, tokens), tokens, {});
+  const float values[] = {-1, -2};
+  float known[2];
+  {
+    const Allowing none(0);
+    tree.set_logprobs(node, 1, values);
+  }
+  tree.get_logprobs(node, 1, known);
+  EXPECT_TRUE(std::isnan(known[0]) && std::isnan(known[1]));
+  tree.set_logprobs(node, 1, values);
+  tree.get_logprobs(node, 1, known);
+  EXPECT_TRUE(std::ranges::equal(known, values));
 }
 
 // A leaf that reads what is behind the window of the path that is held.

@@ -76,6 +76,7 @@ Edge* CheckedTree::new_edge(size_t root, Path path, int32_t start, Edge* parent)
   e->start = start;
   e->parent = parent;
   e->last_use = e->created = tick_;
+  e->logprobs.assign(static_cast<size_t>(e->length()), PagePool::kNotKnown);
   e->place = edges_.size();
   edges_.push_back(e);
   std::vector<Edge*>& sorted = roots_[root].sorted;
@@ -125,6 +126,9 @@ Edge* CheckedTree::split(Edge* e, int32_t length) {
   upper->uses = e->uses;
   upper->last_use = e->last_use;
   upper->created = e->created;
+  const auto rest = e->logprobs.begin() + upper->length();
+  std::copy(e->logprobs.begin(), rest, upper->logprobs.begin());
+  e->logprobs.erase(e->logprobs.begin(), rest);
   e->parent = upper;
   e->start = length;
   e->computed -= upper->computed;
@@ -140,6 +144,7 @@ void CheckedTree::cut(Edge* e, int32_t length) {
   count(*e, -1);
   e->path.resize(static_cast<size_t>(e->start + length));
   e->computed = std::min(e->computed, length);
+  e->logprobs.resize(static_cast<size_t>(length));
   count(*e, 1);
 }
 
@@ -266,6 +271,16 @@ void CheckedTree::compute(Sequence& s, int32_t upto) {
   }
 }
 
+// Log-probs, each of them once, for tokens [from, end) of the path.
+void CheckedTree::score(const Sequence& s, int32_t from, int32_t end) {
+  std::vector<float> values;
+  for (int32_t i = from; i < end; ++i) values.push_back(scored_ -= 1);
+  tree_.set_logprobs(s.edge->id, from, values);
+  for (Edge* e = s.edge; e; e = e->parent)
+    for (int32_t i = std::max(from, e->start); i < std::min(end, e->end()); ++i)
+      e->logprobs[static_cast<size_t>(i - e->start)] = values[static_cast<size_t>(i - from)];
+}
+
 void CheckedTree::advance(Sequence& s, char token) {
   const auto length = static_cast<int32_t>(s.tokens.size());
   Path longer = s.tokens + token;
@@ -288,6 +303,7 @@ void CheckedTree::advance(Sequence& s, char token) {
              from->priority <= s.use.priority) {  // a leaf grows
     count(*from, -1);
     from->path = longer;
+    from->logprobs.push_back(PagePool::kNotKnown);
     count(*from, 1);
     taken = length % kPageTokens == 0 ? 1 : 0;
     saw(kGrowth);

@@ -67,7 +67,8 @@ struct Edge {
   int64_t created = 0;
   int64_t expires = 0;  // 0: never
   int64_t mark = 0;
-  size_t place = 0;  // in the list of all edges
+  std::vector<float> logprobs = {};  // of its own tokens
+  size_t place = 0;                  // in the list of all edges
 
   int32_t end() const { return static_cast<int32_t>(path.size()); }
   int32_t length() const { return end() - start; }
@@ -91,15 +92,16 @@ enum Event : size_t {
   kLentPage,
   kEndInside,
   kOwnEnd,
+  kScored,
   kEvents
 };
 
 struct Events {
   static constexpr const char* kNames[kEvents] = {
-      "edges_evicted",    "tails_evicted",    "evicted_for_a_quota",  "evicted_as_expired",
-      "refused_by_quota", "refused_by_pool",  "splits_between_pages", "splits_in_a_page",
-      "leaves_grown",     "branches_decoded", "pages_lent",           "rests_that_end",
-      "answers_that_end",
+      "edges_evicted",    "tails_evicted",        "evicted_for_a_quota",  "evicted_as_expired",
+      "refused_by_quota", "refused_by_pool",      "splits_between_pages", "splits_in_a_page",
+      "leaves_grown",     "branches_decoded",     "pages_lent",           "rests_that_end",
+      "answers_that_end", "edges_with_log_probs",
   };
   int64_t counts[kEvents] = {};
 
@@ -128,6 +130,7 @@ class CheckedTree {
   bool attach(size_t root, const Path& tokens,
               const AttachOptions& use);  // the sequence joins live()
   void compute(Sequence& s, int32_t upto);
+  void score(const Sequence& s, int32_t from, int32_t end);
   bool can_advance(const Sequence& s) const { return s.reserved > 0 || available() > 0; }
   void advance(Sequence& s, char token);
   void prolong(const Sequence& s, int64_t expires_ms);
@@ -237,6 +240,7 @@ class CheckedTree {
   int64_t evictions_ = 0;
   int64_t evicted_tokens_ = 0;
   int64_t mark_ = 0;
+  float scored_ = 0;
   Events events_;
   std::vector<Evicted> log_;  // what the tree evicted in this operation
   size_t repeated_ = 0;       // how many of them the model has repeated

@@ -211,6 +211,11 @@ void CheckedTree::check_edge(const Edge& e) {
   const std::vector<int32_t> tokens = tree_.tokens(n);
   demand(std::equal(tokens.begin(), tokens.end(), e.path.begin() + e.start, e.path.end()),
          "the tokens of an edge differ");
+  std::vector<float> logprobs(e.logprobs.size());
+  tree_.get_logprobs(e.id, e.start, logprobs);
+  const auto same_value = [](float a, float b) { return a == b || (a != a && b != b); };
+  demand(std::ranges::equal(logprobs, e.logprobs, same_value), "the log-probs of an edge differ");
+  if (std::ranges::any_of(logprobs, [](float v) { return v == v; })) saw(kScored);
   demand(tree_.node_at(e.id, e.start) == e.id, "node_at");
   const bool shares = e.parent && e.parent->node->last_page == n.first_page;
   same("whether the first page is the parent's", shares, e.shares);

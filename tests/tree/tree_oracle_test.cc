@@ -163,6 +163,13 @@ class RandomRun {
     tree_.compute(s, upto);
   }
 
+  void score(const Sequence& s) {
+    const auto end = static_cast<int32_t>(1 + below(s.tokens.size()));
+    const auto from = static_cast<int32_t>(below(static_cast<size_t>(end)));
+    diary_.add("score (from, end)", from, end, 0, s.tokens);
+    tree_.score(s, from, end);
+  }
+
   bool advance(Sequence& s) {
     if (s.tokens.size() == kMaxTokens) return false;
     if (!tree_.can_advance(s) && !tree_.make_room(1)) return false;
@@ -257,6 +264,7 @@ class RandomRun {
     if (what < 560) return unlock(), true;
     Sequence& s = live[below(live.size())];
     if (what < 760) return compute(s), true;
+    if (what < 800) return score(s), true;
     return advance(s);
   }
 

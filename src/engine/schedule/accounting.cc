@@ -1,6 +1,7 @@
 #include "engine/schedule/accounting.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace prefix {
@@ -47,7 +48,9 @@ void Accounting::count_misses(const RunningRequest& request, bool whole) {
 
 void Accounting::count_recomputed(RunningRequest& request, const Sequence& s, int32_t position,
                                   int32_t rows) {
-  if (s.choice > 0 && position < static_cast<int32_t>(request.spec().tokens.size())) return;
+  if (s.choice >= 0 && position < static_cast<int32_t>(request.spec().tokens.size()) &&
+      std::exchange(request.end_counted, true))
+    return;
   Usage& usage = request.result().usage;
   int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
   --known;

@@ -1,6 +1,7 @@
 // The first duty of a step: requests from the queue get their paths in the tree and the pages that
 // they may need, or wait.
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <utility>
 
@@ -171,10 +172,10 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   for (OwnPath keep = OwnPath::kAll;;) {
     try {
+      make_results(*request);
       request->sequences.reserve(static_cast<size_t>(paths));
       for (int32_t c = 0; c < paths; ++c)
         request->sequences.push_back(make_sequence(*request, spec.task == Task::kChoices ? c : -1));
-      make_results(*request);
       if (options_.sharing) accounting_.count_misses(*request, options_.whole_texts);
       running_.push_back(std::move(request));
       break;
@@ -202,7 +203,14 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
       return Admission::kEnough;
     }
   }
-  if (is_complete(*running_.back())) finish(*running_.back(), Code::kOk, "");
+  RunningRequest& admitted = *running_.back();
+  if (is_complete(admitted)) {
+    if (spec.task != Task::kWarm) {  // all that it reads was known
+      begin(admitted);
+      admitted.result().timing.first_us = admitted.result().timing.queue_us;
+    }
+    finish(admitted, Code::kOk, "");
+  }
   return Admission::kEnough;
 }
 
@@ -213,13 +221,14 @@ void Scheduler::make_results(RunningRequest& request) const {
   if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
     result.values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
   if (spec.task == Task::kLogprobs)
-    result.values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
+    result.values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), PagePool::kNotKnown);
   if (spec.task != Task::kChoices) return;
   result.choice_offsets.assign(1, 0);
   for (const auto& choice : spec.choices)
     result.choice_offsets.push_back(result.choice_offsets.back() +
                                     static_cast<int64_t>(choice.size()));
-  result.token_logprobs.assign(static_cast<size_t>(result.choice_offsets.back()), 0.0f);
+  result.token_logprobs.assign(static_cast<size_t>(result.choice_offsets.back()),
+                               PagePool::kNotKnown);
 }
 
 NodeId Scheduler::shared_root(const RequestSpec& spec) {
@@ -303,27 +312,26 @@ int32_t Scheduler::longest_path(const RequestSpec& spec) const {
   return length + (spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0);
 }
 
-// What the tree has of a sequence and its rows can read. Where pages that they see are hollow, the
-// path is taken up where it is not; what cannot be used of it makes
-// place for what is computed anew.
-Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> tokens,
+// What its rows can read of a match, that of a sequence. Where pages that they see are hollow, the
+// path is taken up where it is not; what cannot be used of it makes place for what is computed
+// anew.
+Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> tokens, Match match,
                              int32_t output_begin) {
-  const auto usable = [&](const Match& match) {
+  const auto usable = [&] {
     const int32_t next = std::min(output_begin, match.computed);
     // In a band there is room for what comes behind the tokens that are computed, not for these.
     if (request.slides && match.computed > next + 1 && pages_.bands() > 0) return false;
     return tree_.is_whole(match.node, tree_.first_seen(next), match.computed) &&
            tree_.has_rows(match.node, next, match.computed);
   };
-  Match match = tree_.match(request.root, tokens);
-  if (usable(match)) return match;
+  if (usable()) return match;
   const int32_t end = tree_.resumable(match.node, std::min(output_begin, match.computed));
   Match keep = match;
   keep.node = tree_.node_at(match.node, end);
   keep.offset = end - tree_.node(keep.node).start;
   tree_.drop_after(keep, EvictReason::kCapacity);
   match = tree_.match(request.root, tokens);
-  if (!usable(match)) throw PathTaken{};
+  if (!usable()) throw PathTaken{};
   return match;
 }
 
@@ -335,6 +343,19 @@ void Scheduler::leave_shared_root(RunningRequest& request) {
   request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
                                 spec.adapter_number, true);
   request.own_root = true;
+}
+
+// What the tree knows of the log-probs that are asked for need not be computed. Returns the first
+// position whose row is still to be read; the end of those that are read when there is none.
+int32_t Scheduler::take_logprobs(const RunningRequest& request, Sequence& s,
+                                 const Match& match) const {
+  const std::span<float> wanted = request.logprobs(s);
+  const int32_t from = s.length - static_cast<int32_t>(wanted.size());
+  const auto there = static_cast<size_t>(std::max(0, match.matched - from));
+  tree_.get_logprobs(match.node, from, wanted.first(there));
+  const auto to_read = [](float logprob) { return std::isnan(logprob); };
+  s.outputs_left = static_cast<int32_t>(std::ranges::count_if(wanted, to_read));
+  return from - 1 + static_cast<int32_t>(std::ranges::find_if(wanted, to_read) - wanted.begin());
 }
 
 // Where later requests are likely to part from a prompt.
@@ -358,7 +379,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     tokens = joined;
   }
   s.length = static_cast<int32_t>(tokens.size());
-  const int32_t output_begin = prefix::output_begin(spec);
+  int32_t output_begin = prefix::output_begin(spec);
   s.output_end = output_end(spec, s.length, choice >= 0);
   const bool chosen = spec.task == Task::kEmbed && !spec.positions.empty();
   s.outputs_left =
@@ -366,12 +387,16 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
 
   const int32_t max_growth =
       spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
-  const Match match = continuable(request, tokens, output_begin);
+  Match match = tree_.match(request.root, tokens);
+  if (!request.logprobs(s).empty()) output_begin = take_logprobs(request, s, match);
   AttachOptions use = use_of(request);
   use.reserve_tokens = max_growth + reserved_growth(request);
   use.count_as_use = choice <= 0;
   use.slides = request.slides;
-  use.reads_from = tree_.first_seen(std::min(output_begin, match.computed));
+  if (s.outputs_left > 0 || spec.task == Task::kWarm) {  // else no row reads the path
+    match = continuable(request, tokens, match, output_begin);
+    use.reads_from = tree_.first_seen(std::min(output_begin, match.computed));
+  }
   s.recompute_read = s.recompute_next = output_begin;
   s.recompute_end = s.output_next =
       states_.on() ? output_begin : std::max(output_begin, std::min(s.output_end, match.computed));

@@ -1,5 +1,6 @@
 // The second duty of a step: which rows it computes, and which sequences read them.
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -13,7 +14,9 @@ namespace {
 constexpr size_t kJobsAtOnce = 8;
 
 // Between the first and the last position that are read not all need be.
-bool is_read(const RequestSpec& spec, int32_t position) {
+bool is_read(const RunningRequest& request, const Sequence& s, int32_t position) {
+  if (!request.logprobs(s).empty()) return std::isnan(request.logprob(s, position + 1));
+  const RequestSpec& spec = request.spec();
   return spec.positions.empty() || std::ranges::binary_search(spec.positions, position);
 }
 
@@ -128,6 +131,7 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
       if (s.decoding) continue;
       if (options_.whole_texts && s.length > budget - used) continue;
       for (; s.recompute_next < s.recompute_end && used < budget; ++s.recompute_next) {
+        if (!is_read(*request, s, s.recompute_next)) continue;
         const int32_t rows = builder_.recompute(s.node, s.recompute_next);
         accounting_.count_recomputed(*request, s, s.recompute_next, rows);
         used += rows;
@@ -176,7 +180,7 @@ void Scheduler::collect_outputs() {
       const auto read = [&](int32_t position) {
         const int32_t row = builder_.row_of(s.node, position);
         if (row >= 0) begin(*request);
-        if (row >= 0 && is_read(request->spec(), position))
+        if (row >= 0 && is_read(*request, s, position))
           outputs_.push_back(
               {.request = request.get(), .sequence = i, .position = position, .row = row});
         return row >= 0;

@@ -174,14 +174,9 @@ void Scheduler::apply(Output& output) {
         result.values = std::move(output.values);
       break;
     case Task::kLogprobs:
-      result.values[static_cast<size_t>(output.position + 1 - spec.from)] = output.logprob;
+    case Task::kChoices:
+      request.logprob(s, output.position + 1) = output.logprob;
       break;
-    case Task::kChoices: {
-      const auto base = static_cast<size_t>(result.choice_offsets[static_cast<size_t>(s.choice)]);
-      const size_t at = static_cast<size_t>(output.position + 1) - spec.tokens.size();
-      result.token_logprobs[base + at] = output.logprob;
-      break;
-    }
     case Task::kGenerate:
       apply_token(request, s, output);
       return;

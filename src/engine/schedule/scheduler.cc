@@ -281,6 +281,7 @@ void Scheduler::finish(RunningRequest& request, Code code, const std::string& me
     }
   }
   follow_ghosts(request);
+  if (code == Code::kOk && options_.cache && !request.own_root) keep_logprobs(request);
   TextRows rows;
   if (code == Code::kOk && options_.cache) rows = std::move(request.sequences.front().rows);
   release(request);
@@ -304,6 +305,14 @@ void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
     tree_.set_policy(now.policy, now.alpha);
   } catch (...) {
     options_.ghosts.reset();
+  }
+}
+
+// For requests that read them again, on this path or one that shares it.
+void Scheduler::keep_logprobs(const RunningRequest& request) noexcept {
+  for (const Sequence& s : request.sequences) {
+    const std::span<const float> all = request.logprobs(s);
+    tree_.set_logprobs(s.node, s.length - static_cast<int32_t>(all.size()), all);
   }
 }
 

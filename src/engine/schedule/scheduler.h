@@ -148,7 +148,9 @@ class Scheduler {
   void refuse_what_never_fits(const RunningRequest& request, int32_t prompt, int32_t growth) const;
   [[noreturn]] void refuse_growth(int32_t growth) const;
   void make_results(RunningRequest& request) const;
-  Match continuable(RunningRequest& request, std::span<const int32_t> tokens, int32_t output_begin);
+  int32_t take_logprobs(const RunningRequest& request, Sequence& s, const Match& match) const;
+  Match continuable(RunningRequest& request, std::span<const int32_t> tokens, Match match,
+                    int32_t output_begin);
   void leave_shared_root(RunningRequest& request);
   int32_t longest_path(const RequestSpec& spec) const;
   bool drop_own_path(RunningRequest& request, OwnPath& kept);
@@ -185,6 +187,7 @@ class Scheduler {
   void refuse(JobState& state, size_t index, Code code, std::string message) noexcept;
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
+  void keep_logprobs(const RunningRequest& request) noexcept;
   void end_sequence(const RunningRequest& request, Sequence& s, bool ran);
   void end_sequences(RunningRequest& request);
   void release(RunningRequest& request);

@@ -13,6 +13,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cache/lower_tiers.h"
@@ -73,12 +74,18 @@ struct RunningRequest {
   NodeId text_root = kNoNode;
   TextRows kept;
   bool started = false;
+  bool end_counted = false;   // choices: that the prompt's last token was computed again
   int64_t last_token_ns = 0;  // generate: since submission
   std::vector<Sequence> sequences;
 
   bool answered() const { return !kept.positions.empty(); }
   const RequestSpec& spec() const;
   RequestResult& result() const;
+  // Where the log-probs of a sequence go that are asked for, those of its last tokens; empty for
+  // tasks without. PagePool::kNotKnown: still to be read.
+  std::span<float> logprobs(const Sequence& sequence) const;
+  // That of the token at `position`.
+  float& logprob(const Sequence& sequence, int32_t position) const;
   // The token at `position` of a sequence.
   int32_t token_at(const Sequence& sequence, int32_t position) const;
 };
@@ -126,6 +133,19 @@ inline int32_t RunningRequest::token_at(const Sequence& sequence, int32_t positi
   const auto p = static_cast<size_t>(position);
   if (p < prompt.size()) return prompt[p];
   return spec().choices[static_cast<size_t>(sequence.choice)][p - prompt.size()];
+}
+
+inline std::span<float> RunningRequest::logprobs(const Sequence& sequence) const {
+  RequestResult& r = result();
+  if (spec().task == Task::kLogprobs) return r.values;
+  if (spec().task != Task::kChoices) return {};
+  const auto choice = static_cast<size_t>(sequence.choice);
+  const auto begin = static_cast<size_t>(r.choice_offsets[choice]);
+  return std::span(r.token_logprobs).subspan(begin, spec().choices[choice].size());
+}
+inline float& RunningRequest::logprob(const Sequence& sequence, int32_t position) const {
+  const std::span<float> all = logprobs(sequence);
+  return all[all.size() - static_cast<size_t>(sequence.length - position)];
 }
 
 }  // namespace prefix
