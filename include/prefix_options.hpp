@@ -205,8 +205,8 @@ class OptionMethods {
   Options&& cache_store(Text value, prefix_error* error = nullptr) && {
     return std::move(self().set("cache_store", value, error));
   }
-  /* Longest time that a request waits for pages from disk and store before it computes them.
-   * Default 1000. In milliseconds. Of engines. */
+  /* Longest time of one fetch from disk and store; then its requests compute the pages. Default
+   * 1000. In milliseconds. Of engines. */
   Options& cache_fetch(std::chrono::milliseconds value, prefix_error* error = nullptr) & {
     return self().set("cache_fetch_ms", value.count(), error);
   }

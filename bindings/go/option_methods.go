@@ -99,8 +99,8 @@ func (o Options) CacheDiskBytes(value int) Options { return o.with("cache_disk_b
 // none. Of engines.
 func (o Options) CacheStore(value string) Options { return o.with("cache_store", value) }
 
-// CacheFetch is option cache_fetch_ms: longest time that a request waits for pages from disk and store before it
-// computes them. Default 1000. Of engines.
+// CacheFetch is option cache_fetch_ms: longest time of one fetch from disk and store; then its requests compute the
+// pages. Default 1000. Of engines.
 func (o Options) CacheFetch(value time.Duration) Options {
 	return o.with("cache_fetch_ms", milliseconds(value))
 }

@@ -84,7 +84,7 @@ constexpr OptionInfo kTable[] = {
     {"cache_store", T::kString, S::kEngine, "", 0, 0, "",
      "A server that keeps pages for several machines, as redis://host:port/0; empty = none."},
     {"cache_fetch_ms", T::kInt, S::kEngine, "1000", 0, 3600000, "",
-     "Longest time that a request waits for pages from disk and store before it computes them."},
+     "Longest time of one fetch from disk and store; then its requests compute the pages."},
     {"cache_events", T::kInt, S::kEngine, "0", 0, 1 << 24, "",
      "How many of the last cache events are kept for those who read them; 0 = none are made."},
     {"cache_event_tokens", T::kInt, S::kEngine, "32", 32, 1 << 20, "",

@@ -91,8 +91,8 @@ class EngineOptions(TypedDict, total=False):
     # A server that keeps pages for several machines, as redis://host:port/0; empty = none. Of engines.
     cache_store: str
 
-    # Longest time that a request waits for pages from disk and store before it computes them. Default 1000. In
-    # milliseconds. Of engines.
+    # Longest time of one fetch from disk and store; then its requests compute the pages. Default 1000. In milliseconds.
+    # Of engines.
     cache_fetch_ms: int
 
     # How many of the last cache events are kept for those who read them; 0 = none are made. Default 0. Of engines.

@@ -134,8 +134,7 @@ impl OptionsBuilder {
         self.with("cache_store", value)
     }
 
-    /// Longest time that a request waits for pages from disk and store before it computes them. Default 1000. Of
-    /// engines.
+    /// Longest time of one fetch from disk and store; then its requests compute the pages. Default 1000. Of engines.
     pub fn cache_fetch(self, value: Duration) -> Self {
         self.with("cache_fetch_ms", limit_ms(value))
     }

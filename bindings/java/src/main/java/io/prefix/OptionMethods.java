@@ -256,8 +256,7 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Longest time that a request waits for pages from disk and store before it computes them. Default 1000. Of
-     * engines.
+     * Longest time of one fetch from disk and store; then its requests compute the pages. Default 1000. Of engines.
      *
      * @param value of option cache_fetch_ms
      * @return this
