@@ -712,7 +712,8 @@ PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const pref
                                                  prefix_error* err);
 /* log p(token i | tokens before i) for i in [from, n_tokens), from >= 1: n_tokens - from values.
  * They stay in the cache with their tokens: those that a request of this task or of choices has
- * asked for before have the same bits, and nothing is computed for them. */
+ * asked for before have the same bits, and nothing is computed for them (but by recurrent
+ * layers, which go over all tokens from the last state on where one is not known). */
 PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,

@@ -18,10 +18,10 @@
  * thread may call any function unless prefix.h says otherwise.
  *
  * A failure throws prefix::Error. What can fail also takes a prefix_error* as its last argument:
- * with one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty
- * value; error.code is PREFIX_OK after a call that succeeded. Without one, and so always throwing,
- * are option_infos(), devices() and these constructors: Options() without JSON, Batch, Queue,
- * Source and Simulation.
+ * with one, it throws nothing but std::bad_alloc (and Error for an argument that is a NULL text),
+ * writes the failure there, and returns an empty value; error.code is PREFIX_OK after a call that
+ * succeeded. Without one, and so always throwing, are option_infos(), devices() and these
+ * constructors: Options() without JSON, Batch, Queue, Source and Simulation.
  */
 #ifndef PREFIX_HPP
 #define PREFIX_HPP

@@ -47,10 +47,14 @@ class Text : public std::string_view {
  private:
   template <typename Characters>
   static constexpr std::string_view view(const Characters& text) {
-    if constexpr (std::is_pointer_v<Characters>) {
-      if (!text) refuse_null();
+    if constexpr (std::is_null_pointer_v<Characters>) {
+      refuse_null();
+    } else {
+      if constexpr (std::is_pointer_v<Characters>) {
+        if (!text) refuse_null();
+      }
+      return static_cast<std::string_view>(text);
     }
-    return static_cast<std::string_view>(text);
   }
   [[noreturn]] static void refuse_null() {
     throw Error(PREFIX_ERR_INVALID_ARGUMENT,

@@ -247,7 +247,9 @@ void Engine::shutdown(int64_t timeout_ms) {
   if (state_ == EngineState::kClosed) return;
   if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
   // A second shutdown may time out first; after it there is no scheduler.
-  const auto idle = [this] { return stop_ || scheduler_->idle(); };
+  const auto idle = [this] {
+    return stop_ || scheduler_->idle() || scheduler_->blocked_on_tiers();
+  };
   if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
   stop_ = true;
   if (scheduler_) scheduler_->stop();
@@ -334,7 +336,9 @@ void Engine::loop() {
 
 void Engine::run_exclusive(const std::function<void()>& f) {
   std::unique_lock lock(mutex_);
-  const StepGate::Call call(gate_, lock, [this] { return stop_ || scheduler_->idle(); });
+  const StepGate::Call call(gate_, lock, [this] {
+    return stop_ || scheduler_->idle() || scheduler_->blocked_on_tiers();
+  });
   require_open();
   f();
 }

@@ -106,6 +106,7 @@ TEST(Cpp, ATextThatIsNullIsRefused) {
   refused([&] { prefix::Engine::open(missing); });
   refused([&] { prefix::Options(missing).json(); });
   refused([&] { options.namespace_(missing); });
+  refused([&] { options.namespace_(nullptr); });
   refused([&] { options.set("namespace", missing); });
   refused([&] { options.set(missing, 1); });
   refused([&] { options.set("stop", std::array<const char*, 2>{"a", missing}); });

@@ -180,7 +180,7 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
       const TinyCheckpoint checkpoint(shape);
       // Longer ones could have states of attention that are merged, for which these take no memory.
       const Options options = testing_support::make_options(
-          {{"dtype", dtype}, {"rows", "64"}, {"max_positions", "2048"}});
+          {{"dtype", dtype}, {"rows", "64"}, {"max_positions", "2048"}, {"threads", "1"}});
       const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
       const auto engine = Engine::create(checkpoint.path(), options, nullptr);
       std::vector<RequestSpec> batch = {logits(counting(80))};

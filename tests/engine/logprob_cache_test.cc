@@ -164,6 +164,10 @@ TEST_P(LogprobCache, ChoicesAndTextsHaveThemInCommon) {
   const int64_t computed = run(*engine, {choices_of(prompt, {a, c, b})});
   expect_rows(computed, 3);  // the prompt's last token, and the new choice
   EXPECT_EQ(engine->stats().rows - rows, computed);
+  // As many as the new choice takes alone.
+  const auto twin = open(400);
+  run(*twin, {choices_of(prompt, {a, b})});
+  EXPECT_EQ(run(*twin, {choices_of(prompt, {c})}), computed);
 }
 
 TEST_P(LogprobCache, WhatLeftTheCacheIsComputedAgain) {

@@ -268,7 +268,7 @@ TEST(NotFiniteRequest, AGenerationThatRunsOnEndsAlone) {
 }
 
 // What it has is the state behind the NaN, which nobody may go on from.
-TEST(NotFiniteRequest, AGenerationLeavesNoStateOfTheStepThatFailed) {
+TEST(NotFiniteStates, AGenerationLeavesNoStateOfTheStepThatFailed) {
   for (const char* const family : {"granite", "qwen", "nemotron", "lfm2"}) {
     SCOPED_TRACE(family);
     tools::CheckpointShape shape = hybrid_shape(family);
@@ -298,6 +298,32 @@ TEST(NotFiniteRequest, AGenerationLeavesNoStateOfTheStepThatFailed) {
     EXPECT_TRUE(same_bits(got, want)) << got.message;
     // In its first step there is no state yet.
     EXPECT_EQ(run_all(*engine, {generation({*bad, 1, 2}, 3)})->result(0).status, Code::kNotFinite);
+    engine->check();
+  }
+}
+
+// A state of a request that ends in its step goes nowhere: least of all to a node that another one has
+// made in the place of its own.
+TEST(NotFiniteStates, OthersOfTheStepHaveTheirOwn) {
+  for (const char* const family : {"granite", "qwen", "nemotron", "lfm2"}) {
+    SCOPED_TRACE(family);
+    tools::CheckpointShape shape = hybrid_shape(family);
+    shape.tied = false;
+    const TinyCheckpoint checkpoint(shape);
+    StoredWeights(checkpoint.path())
+        .set(shape.architecture == "nemotron_h" ? "backbone.embeddings.weight"
+                                                : "model.embed_tokens.weight",
+             kBadToken, 3, NAN);
+    std::mt19937 random(9);
+    const Tokens fine = random_tokens(random, 100, kBadToken);
+    const auto engine = make_engine(checkpoint);
+    const auto job = run_all(*engine, {generation(fine, 2), generation({kBadToken, 1, 2, 3}, 2)});
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    EXPECT_EQ(job->result(1).status, Code::kNotFinite);
+    const RequestSpec next = logits_of(joined(first_tokens(fine, 10), {1, 2}));
+    const RequestResult got = run_all(*engine, {next})->result(0);
+    EXPECT_EQ(got.status, Code::kOk) << got.message;
+    EXPECT_TRUE(same_bits(got, run_all(*make_engine(checkpoint), {next})->result(0)));
     engine->check();
   }
 }

@@ -2,6 +2,7 @@
 // when the wait is over.
 #include "cache/page_keys.h"
 #include "lower_tiers_support.h"
+#include "recurrent_support.h"
 #include "scheduler_fixture.h"
 
 namespace prefix {
@@ -16,18 +17,20 @@ struct SchedulerOverATier : SchedulerTest {
   SchedulerOverATier() { open_over_a_tier(100); }
   ~SchedulerOverATier() override { scheduler.reset(); }  // it uses the tiers
 
-  void open_over_a_tier(int32_t memory_pages) {
+  void open_over_a_tier(int32_t memory_pages,
+                        const TinyCheckpoint& checkpoint = tiny_checkpoint()) {
     scheduler.reset();
     tiers.reset();
     keys.reset();
-    open(memory_pages, 2048);
+    open(checkpoint, memory_pages, 2048);
     keys = std::make_unique<PageKeys>(*tree, *pool, root_key_of);
     auto fake = std::make_unique<FakeTier>();
     tier = fake.get();
     std::vector<LowerTier> list;
     list.push_back({"disk", std::move(fake)});
-    tiers = std::make_unique<LowerTiers>(std::move(list), *tree, *pool, *kv, *keys, 1s,
-                                         LowerTierLimits{.now = clock.now()});
+    tiers = std::make_unique<LowerTiers>(
+        std::move(list), *tree, *pool, *kv, *keys, 1s, LowerTierLimits{.now = clock.now()},
+        model->state_layout().pages(model->kv_layout().page_bytes()));
     scheduler = std::make_unique<Scheduler>(*model, *kv, *pool, *tree, SchedulerOptions{},
                                             tiers.get(), clock.now());
   }
@@ -112,6 +115,37 @@ TEST_F(SchedulerOverATier, PlansLookAtNobodyWhileAllWaitForTheSamePage) {
     EXPECT_TRUE(other->done());
     cancel(jobs);
   }
+}
+
+// No row of it is read, so a state to go on from is not wanted either.
+TEST_F(SchedulerOverATier, WhoseLogprobsAreKnownAsksForNoState) {
+  const TinyCheckpoint hybrid(hybrid_shape("granite"));
+  open_over_a_tier(200, hybrid);
+  RequestSpec spec;
+  spec.task = Task::kChoices;
+  spec.tokens = text(1, 70);
+  spec.choices = {{5, 6}, {7}};
+  RequestSpec scores;
+  scores.task = Task::kLogprobs;
+  scores.tokens = joined(spec.tokens, spec.choices[0]);
+  scores.from = 70;
+  const auto first = submit({spec});
+  turn();
+  EXPECT_GT(tier->calls[FakeTier::kExists], 0);
+  tier->answer();
+  turn_until_done(*first);
+  const int64_t asked = tier->calls[FakeTier::kExists];
+  const auto again = submit({spec, scores});
+  turn();
+  EXPECT_TRUE(again->done());
+  EXPECT_EQ(tier->calls[FakeTier::kExists], asked);
+  spec.choices.push_back({8});
+  const auto more = submit({spec});
+  turn();
+  EXPECT_FALSE(more->done());
+  EXPECT_GT(tier->calls[FakeTier::kExists], asked);
+  tier->answer();
+  turn_until_done(*more);
 }
 
 // --- in which order ------------------------------------------------------------------------------

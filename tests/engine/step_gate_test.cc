@@ -72,15 +72,22 @@ TEST(StepGate, NoStepIsMadeBeforeAllHaveGoneThatWaited) {
 TEST(StepGate, WithoutStepsCallsGoAsTheyCome) {
   std::mutex mutex;
   StepGate gate;
-  bool open = true;
+  bool open = true, looked = false;
   const auto call = [&] {
     std::unique_lock lock(mutex);
-    const StepGate::Call made(gate, lock, [&] { return open; });
+    const StepGate::Call made(gate, lock, [&] {
+      looked = true;
+      return open;
+    });
   };
   call();
   call();
-  open = false;
+  open = looked = false;
   std::thread waits(call);
+  for (bool waiting = false; !waiting; std::this_thread::yield()) {
+    std::unique_lock lock(mutex);
+    waiting = looked;
+  }
   {
     std::unique_lock lock(mutex);
     open = true;

@@ -89,6 +89,7 @@ TEST_F(StepMemory, TheEstimateHoldsForEveryKindOfLayerAndNumber) {
           {{"compute", "int8"}, {"kv", "int8"}}};
       for (const auto& numbers : all) {
         if (threads[0] != '2' && numbers.size() == 1) continue;  // they have been there with two
+        if (quick() && numbers.size() == 1) continue;            // the first and the last alone
         SCOPED_TRACE(std::string(kind) + " with " + threads + " threads, " +
                      (numbers.empty() ? "bf16" : numbers[0].first + " " + numbers[0].second));
         auto list = numbers;
@@ -99,7 +100,10 @@ TEST_F(StepMemory, TheEstimateHoldsForEveryKindOfLayerAndNumber) {
           least = std::min(least, expect_estimate_holds(checkpoint.path(), options_of(list), 2200));
         }
       }
-      EXPECT_GT(least, 0.3) << kind << " with " << threads << " threads: much more than is taken";
+      // Of several threads some may have had nothing to do.
+      if (threads[0] == '1') {
+        EXPECT_GT(least, 0.3) << kind << ": much more than is taken";
+      }
     }
   }
 }
@@ -107,6 +111,7 @@ TEST_F(StepMemory, TheEstimateHoldsForEveryKindOfLayerAndNumber) {
 TEST_F(StepMemory, TheEstimateHoldsForTheModelsOfAllArchitectures) {
   for (const auto& [name, architecture] : golden_architectures()) {
     if (name.ends_with(".gguf")) continue;  // of the same layers
+    if (quick() && name.find("base") == std::string::npos) continue;
     SCOPED_TRACE(name);
     for (const char* const compute : {"auto", "int8"})
       expect_estimate_holds(golden_models() + "/" + name,

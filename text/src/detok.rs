@@ -180,8 +180,12 @@ impl Window {
             return Ok(None);
         }
         let piece = self.beyond_shown(text, &all)?;
-        // Tokens without a text: a long row of them would make every step longer than the one before.
-        if piece.is_empty() && self.ids.len() - self.shown < Self::MOST_HELD {
+        // Tokens without a text: a long row of them would make every step longer than the one before,
+        // and is no context either.
+        if piece.is_empty() {
+            if self.ids.len() - self.shown >= Self::MOST_HELD {
+                self.ids.truncate(self.shown);
+            }
             return Ok(None);
         }
         // Keep the tokens just shown as the context of the next ones.

@@ -613,5 +613,8 @@ EXPRESSIONS = [
     "people | min(attribute='age')", "names | max(true)", "map | last", "map | reverse | list", "'nan' | float",
     "'-inf' | float", "'infinity' | int", "'infinity' | int(5)", "'1e3' | int", "a{{ 1 }}\r\nb\r\n",
     "x\r\n{% if true %}\r\ny\r\n{% endif %}\r\nz", "{{ 'a\r\nb' | length }}", "{{ 'a\rb' | tojson }}",
+    "{% if [] | reverse %}a{% endif %}", "{% if {} | items %}a{% endif %}", "{% for a in list | reverse %}{{ a }}{% endfor %}",
+    "{% for k, v in map | items %}{{ k }}{{ v }}{{ loop.last }}{% endfor %}",
+    "{% set ns = namespace(s='') %}{% macro m() %}{% set ns.s %}x{% endset %}{% endmacro %}{{ m() }}{{ ns.s }}",
 ]
 EXPRESSION_MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello there"}]

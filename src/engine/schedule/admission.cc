@@ -118,10 +118,12 @@ bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
   } catch (const std::bad_alloc&) {
     return false;  // admit_request() finds that out, too, and refuses the request
   }
-  std::shared_ptr<const Fetch> fetch =
-      tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
-                     &request->looked_up, use_of(state.id, spec));
-  if (fetch) {
+  // Without recurrent layers a path that is here needs nothing from below.
+  if (states_.on() && knows_logprobs(root, spec)) {
+    request->looked_up = true;
+  } else if (std::shared_ptr<const Fetch> fetch =
+                 tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens),
+                                output_begin(spec), &request->looked_up, use_of(state.id, spec))) {
     wait_for(std::move(fetch), state, request);
     return true;
   }
@@ -356,6 +358,28 @@ int32_t Scheduler::take_logprobs(const RunningRequest& request, Sequence& s,
   const auto to_read = [](float logprob) { return std::isnan(logprob); };
   s.outputs_left = static_cast<int32_t>(std::ranges::count_if(wanted, to_read));
   return from - 1 + static_cast<int32_t>(std::ranges::find_if(wanted, to_read) - wanted.begin());
+}
+
+// Whether all that it asks for is known, so that none of its rows is read.
+bool Scheduler::knows_logprobs(NodeId root, const RequestSpec& spec) const noexcept {
+  const auto are_known = [&](std::span<const int32_t> tokens, size_t from) {
+    const Match match = tree_.match(root, tokens);
+    if (match.matched < std::ssize(tokens)) return false;
+    std::vector<float> logprobs(tokens.size() - from);
+    tree_.get_logprobs(match.node, static_cast<int32_t>(from), logprobs);
+    return std::ranges::none_of(logprobs, [](float logprob) { return std::isnan(logprob); });
+  };
+  try {
+    if (spec.task == Task::kLogprobs) return are_known(spec.tokens, static_cast<size_t>(spec.from));
+    if (spec.task != Task::kChoices) return false;
+    return std::ranges::all_of(spec.choices, [&](const std::vector<int32_t>& choice) {
+      std::vector<int32_t> path = spec.tokens;
+      path.insert(path.end(), choice.begin(), choice.end());
+      return are_known(path, spec.tokens.size());
+    });
+  } catch (const std::bad_alloc&) {
+    return false;  // then it is computed
+  }
 }
 
 // Where later requests are likely to part from a prompt.

@@ -137,6 +137,10 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
         used += rows;
       }
       if (states_.on()) {
+        // A choice whose log-probs were known: none of its rows is read.
+        if (s.outputs_left == 0 && request->spec().task == Task::kChoices &&
+            tree_.computed_end(s.node, s.length) == s.length)
+          continue;
         const StepBuilder::Scanned added = builder_.scan(s.node, s.resume, s.length, budget - used);
         accounting_.count_scanned(*request, added.recomputed);
         used += added.rows();

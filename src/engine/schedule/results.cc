@@ -87,7 +87,6 @@ void Scheduler::complete() {
   counters.rows += step_.rows();
   if (tiers_) tiers_->computed(step_.rows(), ns);
   commit();
-  states_.commit(running_);
   for (Output& output : outputs_) {
     if (output.request->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
     apply(output);
@@ -125,6 +124,8 @@ void Scheduler::commit() {
     if (computed < c.computed) spoiled.push_back({c.node, n.start + computed});
     if (computed > n.computed) tree_.set_computed(c.node, computed);
   }
+  // Before requests end: it names nodes that may go with them.
+  states_.commit(running_);
   for (const Spoiled& s : spoiled) {
     const Node& n = tree_.node(s.node);
     const std::string message = cat(

@@ -149,6 +149,7 @@ class Scheduler {
   [[noreturn]] void refuse_growth(int32_t growth) const;
   void make_results(RunningRequest& request) const;
   int32_t take_logprobs(const RunningRequest& request, Sequence& s, const Match& match) const;
+  bool knows_logprobs(NodeId root, const RequestSpec& spec) const noexcept;
   Match continuable(RunningRequest& request, std::span<const int32_t> tokens, Match match,
                     int32_t output_begin);
   void leave_shared_root(RunningRequest& request);

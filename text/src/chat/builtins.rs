@@ -240,6 +240,9 @@ fn last(value: Value) -> Result<Value, Error> {
     if value.is_undefined() {
         return Ok(Value::UNDEFINED);
     }
+    if value.as_str().is_none() {
+        copied(value.len().unwrap_or(0))?;
+    }
     if value.kind() == ValueKind::Map {
         return Ok(reversed(&value)?.first().cloned().unwrap_or_default());
     }
@@ -294,7 +297,9 @@ fn list_filter(
         _ => {}
     }
     let found = state.apply_filter(hidden, &args)?;
-    match GENERATORS.contains(&name) && found.kind() == ValueKind::Seq {
+    // To find an element of what the engine goes through anew each time would cost all before it.
+    let is_list = matches!(found.kind(), ValueKind::Seq | ValueKind::Iterable);
+    match GENERATORS.contains(&name) && is_list {
         true => Ok(Generated::value(found.try_iter()?.collect())),
         false => Ok(found),
     }

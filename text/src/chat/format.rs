@@ -49,7 +49,7 @@ fn precision(rest: &mut &str) -> Result<Option<i64>, Error> {
 fn check_digits(precision: Option<i64>) -> Result<(), Error> {
     match precision.filter(|digits| *digits > MOST_DIGITS) {
         None => Ok(()),
-        Some(digits) => Err(invalid(format!(
+        Some(digits) => Err(budget::too_much(format!(
             "a format asks for {digits} digits; the limit is {MOST_DIGITS}"
         ))),
     }

@@ -49,8 +49,16 @@ fn walk(value: &Value, level: usize) -> Result<(), Error> {
             for key in value.try_iter()? {
                 // To look a key up is to read it.
                 budget::spend(key.as_str().map_or(0, |text| text.len() as u64 / 16))?;
+                walk(&key, level + 1)?;
                 walk(&value.get_item(&key)?, level + 1)?;
             }
+        }
+        // It has a map that nobody would see in it.
+        ValueKind::Plain if level > 0 && is_a(value, "Method") => {
+            return Err(Error::new(
+                ErrorKind::InvalidOperation,
+                "a method cannot be put into another value",
+            ));
         }
         // The texts themselves are shared, not copied.
         _ => {}

@@ -322,7 +322,11 @@ pub fn method(
 ) -> Result<Value, Error> {
     scan(value)?;
     for arg in args {
-        scan(arg)?;
+        match name {
+            // A key that is looked up, and a value beside the one before it.
+            "get" | "changed" => compared(arg)?,
+            _ => scan(arg)?,
+        };
     }
     let named;
     let args = match (value.as_str(), name) {

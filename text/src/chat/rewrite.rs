@@ -245,14 +245,26 @@ impl Copier {
                     n.span(),
                 ))
             }
-            Stmt::SetBlock(n) => Stmt::SetBlock(Spanned::new(
-                SetBlock {
-                    target: self.target(&n.target)?,
-                    filter: self.option(&n.filter)?,
-                    body: self.body(&n.body)?,
-                },
-                n.span(),
-            )),
+            Stmt::SetBlock(n) => {
+                let mut body = self.body(&n.body)?;
+                if let Expr::GetAttr(target) = &n.target {
+                    // As of a Set: what a macro assigns to is read, too.
+                    let read = IfCond {
+                        expr: self.expr(&target.expr)?,
+                        true_body: Vec::new(),
+                        false_body: Vec::new(),
+                    };
+                    body.insert(0, Stmt::IfCond(Spanned::new(read, n.span())));
+                }
+                Stmt::SetBlock(Spanned::new(
+                    SetBlock {
+                        target: self.target(&n.target)?,
+                        filter: self.option(&n.filter)?,
+                        body,
+                    },
+                    n.span(),
+                ))
+            }
             Stmt::FilterBlock(n) => Stmt::FilterBlock(Spanned::new(
                 FilterBlock {
                     filter: self.expr(&n.filter)?,
@@ -421,7 +433,8 @@ impl Copier {
             Expr::GetItem(n) => Expr::GetItem(Spanned::new(
                 GetItem {
                     expr: self.scan(&n.expr)?,
-                    subscript_expr: self.scan(&n.subscript_expr)?,
+                    // A key is hashed and compared, to its depth.
+                    subscript_expr: self.metered(COMPARED, &n.subscript_expr)?,
                 },
                 span,
             )),

@@ -39,7 +39,7 @@ pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result
     }
     if let Some(numbers) = value.downcast_object_ref::<Range>() {
         let (from, to) = range(start, stop, step, numbers.len());
-        let count = picked(start, stop, step, numbers.len()).count();
+        let count = steps(from, to, step);
         return numbers
             .part(from, to, step, count)
             .ok_or_else(|| invalid("a slice of a range is beyond 64 bits"));
@@ -80,6 +80,13 @@ fn range(start: Option<i64>, stop: Option<i64>, step: i64, count: usize) -> (i64
         (highest, lowest)
     };
     (start.map_or(first, clamp), stop.map_or(last, clamp))
+}
+
+/// How many places there are from `from` on, `step` apart, before `to`.
+fn steps(from: i64, to: i64, step: i64) -> usize {
+    let span = (i128::from(to) - i128::from(from)) * i128::from(step.signum());
+    let size = i128::from(step).abs();
+    ((span.max(0) + size - 1) / size) as usize
 }
 
 fn picked(
@@ -138,6 +145,8 @@ mod tests {
                         .map(|i| all[i])
                         .collect();
                     assert_eq!(found, wanted, "[{start:?}:{stop:?}:{step}]");
+                    let (from, to) = range(start, stop, step, all.len());
+                    assert_eq!(steps(from, to, step), wanted.len());
                 }
             }
         }

@@ -11,6 +11,7 @@ pub fn loops() {
         "REPEATREPEATxENDEND",
         "REPEATREPEAT{% set x = i %}ENDEND",
         "REPEAT{{ 'x' * 1000 }}END",
+        "{% set r = range(90000) %}REPEATREPEAT{% if r[1:] %}{% endif %}ENDEND",
         "REPEATREPEAT{% macro m() %}{% endmacro %}ENDEND",
         "{% for a in big %}REPEAT{% endfor %}END",
         "{% for a in range(90000) if a > 1 %}{% for b in range(90000) if b > 1 %}{% endfor %}{% endfor %}",
@@ -218,8 +219,14 @@ pub fn slow_steps() {
         "{% if ns.l is none %}{% endif %}{% if big is divisibleby(3) %}{% endif %}{% if big is startingwith(big) %}{% endif %}",
         "{% if [big] == [big ~ ''] %}{% endif %}",
         "{% if ns.l.index(3) %}{% endif %}",
+        "{% if ns.m[ns.l] %}{% endif %}",
+        "{% if ns.m.get(ns.l) %}{% endif %}",
+        "{% if pairs | last %}{% endif %}",
+        "{% if back[89999] %}{% endif %}",
+        "{% if (pairs | items)[1:] %}{% endif %}",
     ] {
-        let with_data = "{% set ns.m = {big: 1} %}{% set ns.l = ([0] * 90000) + [3] %}";
+        let with_data = "{% set ns.m = {big: 1} %}{% set ns.l = ([0] * 90000) + [3] %}\
+            {% set pairs = dict(range(90000) | batch(2)) %}{% set back = range(90000) | reverse %}";
         bounded(&expand(&format!("{with_data}REPEAT{step}END")));
     }
     // A value that looks small and is large when it is compared.
@@ -291,6 +298,7 @@ pub fn recursion() {
         "{% for a in [1] recursive %}{{ loop([1]) }}{% endfor %}",
         "{% for a in [1] recursive %}{{ loop([1, 1]) }}{% endfor %}",
         "{% for a in [1, 2] recursive %}{{ loop([1, 2]) }}{{ loop([1, 2]) }}{% endfor %}",
+        "{% set ns = namespace(x=1) %}{% for i in range(90000) %}{% set ns.x = {ns.x: 1} %}{% endfor %}",
     ] {
         too_much(template);
     }
@@ -298,6 +306,9 @@ pub fn recursion() {
         "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{% call m() %}{% endcall %}",
         "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
         "{% set ns = namespace() %}{% set ns.x = [ns] %}{{ ns }}",
+        "{% set ns = namespace() %}{% set ns.x = {ns: 1} %}{{ ns.x }}",
+        "{% set ns = namespace() %}{% set ns.x = {ns: 1} %}{% set ns.y = {ns: 1} %}",
+        "{% set ns = namespace() %}{% set ns.x = {'a': {'b': ns}.get} %}{{ ns.x }}",
         "{% set ns = namespace() %}{% set ns.x = {'a': ns} %}{{ ns | tojson }}",
         "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{{ a }}",
         "{% set a = namespace() %}{% set b = dict(a=a) %}{% set a.b = b %}{{ b }}",
