@@ -338,6 +338,26 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_tokens_without_a_text_is_no_context() {
+        // It takes the space in front of the first token away, whichever that is.
+        let tokenizer = serde_json::json!({
+            "model": {"type": "BPE", "vocab": {"a": 0, "x": 1, "\u{2581}a": 2}, "merges": []},
+            "decoder": {"type": "Sequence", "decoders": [
+                {"type": "Replace", "pattern": {"String": "x"}, "content": ""},
+                {"type": "Replace", "pattern": {"String": "\u{2581}"}, "content": " "},
+                {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]},
+        });
+        let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
+        let mut detok = Detok::new(Arc::new(Text::new(loaded).unwrap()), true);
+        let tokens = [[0].as_slice(), &[1; 3 * Window::MOST_HELD], &[2]].concat();
+        let mut text = String::new();
+        for token in tokens {
+            text += &detok.push(&[token]).unwrap();
+        }
+        assert_eq!(text + &detok.finish().unwrap(), "a a");
+    }
+
+    #[test]
     fn holes_in_the_vocabulary_leave_nothing_in_the_window() {
         let tokenizer = serde_json::json!({
             "model": {"type": "BPE", "vocab": {"a": 0, "\u{2581}b": 1, "c": 99}, "merges": []},
