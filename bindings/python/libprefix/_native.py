@@ -151,7 +151,19 @@ def ids_of(tokens: Any) -> numpy.ndarray:
 def tokens_in(tokens: Any) -> Any:
     """Token ids as the library takes them: any sequence of integers, or a NumPy array without a copy."""
     array = ids_of(tokens)
-    return ffi.from_buffer("prefix_token[]", array) if array.size else ffi.NULL, array.size, array
+    return array_in("prefix_token", array), array.size, array
+
+
+def joined(lists: Iterable[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """All tokens in a row, and where each list begins, with the end behind the last."""
+    arrays = [ids_of(tokens) for tokens in lists]
+    offsets = numpy.zeros(len(arrays) + 1, numpy.int64)
+    numpy.cumsum([len(tokens) for tokens in arrays], out=offsets[1:])
+    return numpy.concatenate(arrays) if arrays else numpy.empty(0, numpy.int32), offsets
+
+
+def array_in(element: str, array: numpy.ndarray) -> Any:
+    return ffi.from_buffer(element + "[]", array) if array.size else ffi.NULL
 
 
 def utf8(content: str, what: str = "the text") -> bytes:

@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator
 
 import numpy
 
-from ._native import Tokens, call, core, ffi, filled, ids_of, millis, numbers_of, text_of, tokens_in
+from ._native import Tokens, array_in, call, core, ffi, filled, joined, millis, numbers_of, text_of, tokens_in
 
 if TYPE_CHECKING:
     from .engine import Engine
-
-
-def joined(lists: Iterable[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """All tokens in a row, and where each list begins, with the end behind the last."""
-    arrays = [ids_of(tokens) for tokens in lists]
-    offsets = numpy.zeros(len(arrays) + 1, numpy.int64)
-    numpy.cumsum([len(tokens) for tokens in arrays], out=offsets[1:])
-    return numpy.concatenate(arrays) if arrays else numpy.empty(0, numpy.int32), offsets
-
-
-def array_in(element: str, array: numpy.ndarray) -> Any:
-    return ffi.from_buffer(element + "[]", array) if array.size else ffi.NULL
 
 
 @dataclass(frozen=True)

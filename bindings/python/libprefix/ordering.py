@@ -8,8 +8,7 @@ from typing import Any, Iterable, Sequence
 
 import numpy
 
-from ._native import call, core, ffi, several, utf8
-from .cache import array_in, joined
+from ._native import array_in, call, core, ffi, joined, several, utf8
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any, Sequence
 
 import numpy
 
-from ._native import Tokens, call, core, error_of, ffi, filled, numbers_of, options_in, text_of, tokens_in
-from .cache import array_in, joined
+from ._native import (Tokens, array_in, call, core, error_of, ffi, filled, joined, numbers_of, options_in, text_of,
+                      tokens_in)
 from .errors import PrefixError
 
 

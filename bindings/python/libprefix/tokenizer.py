@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Iterable, Sequence, TypedDict
 
 import numpy
 
-from ._native import Handle, Tokens, call, core, ffi, make, numbers_of, path_in, several, text, text_of, tokens_in, utf8
-from .cache import array_in
+from ._native import (Handle, Tokens, array_in, call, core, ffi, make, numbers_of, path_in, several, text, text_of,
+                      tokens_in, utf8)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
