@@ -247,9 +247,7 @@ void Engine::shutdown(int64_t timeout_ms) {
   if (state_ == EngineState::kClosed) return;
   if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
   // A second shutdown may time out first; after it there is no scheduler.
-  const auto idle = [this] {
-    return stop_ || scheduler_->idle() || scheduler_->blocked_on_tiers();
-  };
+  const auto idle = [this] { return stop_ || scheduler_->idle(); };
   if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
   stop_ = true;
   if (scheduler_) scheduler_->stop();
@@ -336,9 +334,7 @@ void Engine::loop() {
 
 void Engine::run_exclusive(const std::function<void()>& f) {
   std::unique_lock lock(mutex_);
-  const StepGate::Call call(gate_, lock, [this] {
-    return stop_ || scheduler_->idle() || scheduler_->blocked_on_tiers();
-  });
+  const StepGate::Call call(gate_, lock, [this] { return stop_ || scheduler_->idle(); });
   require_open();
   f();
 }

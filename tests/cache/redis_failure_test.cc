@@ -128,7 +128,7 @@ TEST(RedisFailure, AnyReplyMayBeWrong) {
                                           "*1\r\n*1\r\n*1\r\n*1\r\n",
                                           "#t\r\n",
                                           "_\r\n"};
-  uint64_t faults = 0;
+  constexpr uint64_t kFaults = 100;  // of each server
   uint64_t hits_among_faults = 0;
   for (unsigned seed = 1; seed <= static_cast<unsigned>(cases(20)); ++seed) {
     SCOPED_TRACE(seed);
@@ -138,6 +138,7 @@ TEST(RedisFailure, AnyReplyMayBeWrong) {
     options.queue.threads = 1 + static_cast<int>(seed % 3);
     const std::unique_ptr<Tier> tier = open_store(server->url(), options);
     std::mt19937 random(seed);  // under the lock of the server
+    std::atomic<uint64_t> faults = 0;
     server.set([&](const Words&, const std::string& honest) -> FakeRedis::Reply {
       if (random() % 10 != 0) return honest;
       ++faults;
@@ -168,7 +169,8 @@ TEST(RedisFailure, AnyReplyMayBeWrong) {
           return random() % 2 ? std::string() : "$100000000\r\n" + bytes;
       }
     });
-    for (int step = 0; step < 200; ++step) {
+    // A connection that was broken is left alone for a time, in which there is nothing to go wrong.
+    for (int step = 0; step < 200 || faults < kFaults; ++step) {
       const Pages pages(static_cast<uint64_t>(step * 7 % 31), 1 + static_cast<size_t>(step % 12),
                         kPage);
       const TicketPtr ticket = step % 5 == 0   ? tier->exists(pages.keys)
@@ -184,8 +186,6 @@ TEST(RedisFailure, AnyReplyMayBeWrong) {
     EXPECT_EQ(s.refused, 0u);
   }
   EXPECT_GT(hits_among_faults, 0u);
-  EXPECT_GE(faults, static_cast<uint64_t>(cases(2000)));
-  RecordProperty("faults", static_cast<int>(faults));
 }
 
 TEST(RedisFailure, EachErrorIsAMissAndLoggedOnce) {

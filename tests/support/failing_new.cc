@@ -38,3 +38,10 @@ using prefix::testing_support::live_bytes;
   live_bytes -= static_cast<int64_t>(malloc_usable_size(memory));
   std::free(memory);
 }
+// As those of the standard library are, which a sanitizer replaces by its own.
+[[gnu::noinline]] void* operator new[](size_t size) { return operator new(size); }
+[[gnu::noinline]] void* operator new[](size_t size, const std::nothrow_t& none) noexcept {
+  return operator new(size, none);
+}
+[[gnu::noinline]] void operator delete[](void* memory) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete[](void* memory, size_t) noexcept { operator delete(memory); }

@@ -225,6 +225,7 @@ void Scheduler::make_results(RunningRequest& request) const {
   if (spec.task == Task::kLogprobs)
     result.values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), PagePool::kNotKnown);
   if (spec.task != Task::kChoices) return;
+  result.values.reserve(spec.choices.size());  // their sums come where nothing may fail
   result.choice_offsets.assign(1, 0);
   for (const auto& choice : spec.choices)
     result.choice_offsets.push_back(result.choice_offsets.back() +
