@@ -267,6 +267,14 @@ TEST(NotFiniteRequest, AGenerationThatRunsOnEndsAlone) {
   EXPECT_EQ(look_up(*engine, path).cached_tokens, static_cast<int64_t>(40 + first));
 }
 
+// In the embedding, which is not the output matrix.
+void poison_token(const TinyCheckpoint& checkpoint, const tools::CheckpointShape& shape,
+                  int32_t token) {
+  const char* const embedding = shape.architecture == "nemotron_h" ? "backbone.embeddings.weight"
+                                                                   : "model.embed_tokens.weight";
+  StoredWeights(checkpoint.path()).set(embedding, token, 3, NAN);
+}
+
 // What it has is the state behind the NaN, which nobody may go on from.
 TEST(NotFiniteStates, AGenerationLeavesNoStateOfTheStepThatFailed) {
   for (const char* const family : {"granite", "qwen", "nemotron", "lfm2"}) {
@@ -284,10 +292,7 @@ TEST(NotFiniteStates, AGenerationLeavesNoStateOfTheStepThatFailed) {
       return token >= kBadToken && token != drawn[0] && token != drawn[1];
     });
     ASSERT_NE(bad, drawn.end()) << "choose another seed";
-    StoredWeights(checkpoint.path())
-        .set(shape.architecture == "nemotron_h" ? "backbone.embeddings.weight"
-                                                : "model.embed_tokens.weight",
-             *bad, 3, NAN);
+    poison_token(checkpoint, shape, *bad);
 
     const auto engine = make_engine(checkpoint);
     EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kNotFinite);
@@ -310,10 +315,7 @@ TEST(NotFiniteStates, OthersOfTheStepHaveTheirOwn) {
     tools::CheckpointShape shape = hybrid_shape(family);
     shape.tied = false;
     const TinyCheckpoint checkpoint(shape);
-    StoredWeights(checkpoint.path())
-        .set(shape.architecture == "nemotron_h" ? "backbone.embeddings.weight"
-                                                : "model.embed_tokens.weight",
-             kBadToken, 3, NAN);
+    poison_token(checkpoint, shape, kBadToken);
     std::mt19937 random(9);
     const Tokens fine = random_tokens(random, 100, kBadToken);
     const auto engine = make_engine(checkpoint);

@@ -294,8 +294,7 @@ void States::release(Sequence& s, bool keep) {
   if (s.own.empty()) return;
   NodeId node = kNoNode;
   try {
-    // A step that has failed left another state in its pages than that of `resume`.
-    if (keep && s.resume == s.reached) node = computed_end(s.node, s.resume);
+    if (keep) node = computed_end(s.node, s.resume);
     if (node != kNoNode && !tree_.has_state(node) && tree_.make_quota_room(node, state_pages_)) {
       tree_.add_state(node, std::exchange(s.own, {}), true);
       tree_.unpin_state(node);
