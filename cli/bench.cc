@@ -32,6 +32,7 @@ struct Shape {
 struct Sample {
   double seconds = 0;
   double gemm = 0;
+  double gemm_flops = 0;
   double attention = 0;
   double other = 0;
   int64_t rows = 0;
@@ -52,7 +53,6 @@ struct Comparison {
 
 struct Model {
   int64_t vocab = 0;
-  double flops_per_row = 0;  // of the matrices of the layers
   int64_t max_positions = 0;
   double peak = 0;  // FLOP/s, see measure_peak
   std::string isa;
@@ -99,7 +99,7 @@ std::vector<Shape> read_shapes(const Args& args) {
   return shapes;
 }
 
-Model read_model(const Engine& engine, const std::string& path) {
+Model read_model(const Engine& engine) {
   const nlohmann::json info = nlohmann::json::parse(engine.info_json());
   const nlohmann::json& m = info.at("model");
   Model model;
@@ -107,10 +107,6 @@ Model read_model(const Engine& engine, const std::string& path) {
   model.max_positions = m.at("max_positions");
   model.isa = info.at("isa");
   model.threads = info.at("threads");
-  // Few rows go through the output matrix, or the embedding in its place.
-  const nlohmann::json files = nlohmann::json::parse(prefix::model_info_json(path));
-  model.flops_per_row = files.at("flops_per_token").get<double>() -
-                        2 * m.at("hidden").get<double>() * m.at("vocab_size").get<double>();
   return model;
 }
 
@@ -152,6 +148,7 @@ Sample measure(Engine& engine, const Shape& shape,
     if (!result.ok()) fail(shown(shape.name), ": request ", i, " failed: ", result.message);
   }
   sample.gemm = static_cast<double>(after.gemm_us - before.gemm_us) * 1e-6;
+  sample.gemm_flops = static_cast<double>(after.gemm_flops - before.gemm_flops);
   sample.attention = static_cast<double>(after.attention_us - before.attention_us) * 1e-6;
   sample.other = sample.seconds - sample.gemm - sample.attention;
   sample.rows = after.rows - before.rows;
@@ -160,9 +157,7 @@ Sample measure(Engine& engine, const Shape& shape,
   return sample;
 }
 
-double gemm_rate(const Sample& s, const Model& model) {
-  return s.gemm > 0 ? static_cast<double>(s.rows) * model.flops_per_row / s.gemm : 0;
-}
+double gemm_rate(const Sample& s) { return s.gemm > 0 ? s.gemm_flops / s.gemm : 0; }
 
 // A measured peak: the best rate of this model's own matrices on one prompt with many rows, where
 // nothing but arithmetic counts. On a busy machine a later run may beat it; then that is the peak.
@@ -172,7 +167,7 @@ double measure_peak(Engine& engine, const Model& model, uint64_t seed) {
   const auto prompts = make_prompts(probe, model.vocab, seed);
   double best = 0;
   for (int i = 0; i < 3; ++i) {
-    best = std::max(best, gemm_rate(measure(engine, probe, prompts), model));
+    best = std::max(best, gemm_rate(measure(engine, probe, prompts)));
   }
   return best;
 }
@@ -183,7 +178,7 @@ double probe_peak(const std::string& path, OptionList options, uint64_t seed,
                   const std::function<void(double)>& on_load) {
   std::erase_if(options, [](const auto& o) { return o.first == "cache_bytes"; });
   Engine probe = open_engine(path, options, on_load);
-  return measure_peak(probe, read_model(probe, path), seed);
+  return measure_peak(probe, read_model(probe), seed);
 }
 
 // Of both sides. Nothing may be left from the run before, or the second of a pair would find all in
@@ -256,7 +251,7 @@ Sample median_sample(const Side& side) {
 
 nlohmann::ordered_json side_json(const Side& side, const Model& model) {
   const Sample s = median_sample(side);
-  const double rate = gemm_rate(s, model);
+  const double rate = gemm_rate(s);
   const double seconds = median_of(side, [](const Sample& x) { return x.seconds; });
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Sample& x : side.samples) all.push_back(x.seconds);
@@ -267,6 +262,7 @@ nlohmann::ordered_json side_json(const Side& side, const Model& model) {
           {"gemm_seconds", s.gemm},
           {"attention_seconds", s.attention},
           {"other_seconds", s.other},
+          {"gemm_gflop", s.gemm_flops * 1e-9},
           {"gemm_gflops_per_second", rate * 1e-9},
           {"gemm_share_of_peak", model.peak > 0 ? rate / model.peak : 0.0},
           {"kv_peak_bytes", side.kv_peak},
@@ -348,11 +344,11 @@ int bench_command(const Args& args) {
     Engine unshared = open_engine(path, unshared_options, on_load);
     progress.clear();
     warnings.tell(shared);
-    Model model = read_model(shared, path);
+    Model model = read_model(shared);
     const auto prompts = make_prompts(shape, model.vocab, seed);
     const Comparison found = compare(shared, unshared, shape, prompts, pairs, progress);
     for (const Side* side : {&found.shared, &found.unshared})
-      for (const Sample& s : side->samples) peak = std::max(peak, gemm_rate(s, model));
+      for (const Sample& s : side->samples) peak = std::max(peak, gemm_rate(s));
     model.peak = peak;
     const nlohmann::ordered_json out = report_of(shape, found, model);
     if (args.has("--json"))

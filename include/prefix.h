@@ -438,9 +438,13 @@ typedef struct prefix_engine_stats {
    * those that made room; and the most bytes of states that one layer of a step had at a time. */
   int64_t miss_state;
   int64_t states, state_bytes, state_evictions, live_state_bytes_peak;
+  /* Of the products that gemm_us took: two for each multiply-add with a weight of the model. 0, as
+   * the times are, where the device computes after its calls have returned (a GPU). */
+  int64_t gemm_flops;
 } prefix_engine_stats;
 #define PREFIX_ENGINE_STATS_INIT         \
   {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
    0,                                    \
    0,                                    \
    0,                                    \

@@ -129,9 +129,9 @@ Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
 }
 
 // What tokens cost: FLOP of the products with weights and of the scans for each, and attention for
-// each (query, key).
+// each (query, key), of it in a last layer that attends, which computes what is read of it alone.
 struct Cost {
-  double linear = 0, scan = 0, pair = 0;
+  double linear = 0, scan = 0, pair = 0, last_pair = 0;
   double heads = 0;     // products with the output, of a row that is read
   double kv_bytes = 0;  // of a token
 };
@@ -150,6 +150,7 @@ Cost cost_of(const std::string& checkpoint, const ModelConfig& c) {
   cost.heads = 2.0 * c.hidden * c.vocab_size;
   cost.linear = std::strtod(info.c_str() + at + 18, nullptr) - cost.heads;
   cost.pair = 4.0 * attention_layers * c.heads * c.head_dim;
+  if (c.kind(c.layers - 1) == LayerKind::kAttention) cost.last_pair = 4.0 * c.heads * c.head_dim;
   cost.kv_bytes = 4.0 * attention_layers * c.kv_heads * c.head_dim;
   const RecurrentConfig& r = c.recurrent;
   if (r.state > 0)
@@ -158,10 +159,8 @@ Cost cost_of(const std::string& checkpoint, const ModelConfig& c) {
   return cost;
 }
 
-double seconds_of(const Cost& cost, const Peaks& peaks, int64_t rows, double pairs) {
-  const auto n = static_cast<double>(rows);
-  const double scan = cost.scan > 0 ? cost.scan * n / peaks.f32 : 0;
-  return (cost.linear * n + cost.pair * pairs) / peaks.weights + scan;
+double scan_seconds(const Cost& cost, const Peaks& peaks, double rows) {
+  return cost.scan > 0 ? cost.scan * rows / peaks.f32 : 0;
 }
 
 double triangle(double from, double to) { return (to * (to + 1) - from * (from + 1)) / 2; }
@@ -189,29 +188,36 @@ bench::Line line_of(const char* kind, const std::string& shape, const Settings& 
   return line;
 }
 
-// The least time that the machine needs, and what share of `seconds` that is.
-void add_limit(bench::Line& line, const Settings& s, const Cost& cost, double weight_bytes,
-               double state_bytes, const bench::BatchShape& shape, const Peaks& peaks,
-               double seconds) {
+// The least time that the machine needs, and what share of `seconds` that is. `flops`: of all
+// products with weights.
+void add_limit(bench::Line& line, const Settings& s, const Cost& cost, double flops,
+               double weight_bytes, double state_bytes, const bench::BatchShape& shape,
+               const Peaks& peaks, double seconds) {
   const int count = shape[0], shared = shape[1], own = shape[2];
   const int generate = shape.size() > 3 ? shape[3] : 0;
   const double pairs = triangle(0, shared) + count * triangle(shared, shared + own);
-  double limit = seconds_of(cost, peaks, shared + int64_t{count} * own, pairs);
+  const double last_pairs = static_cast<double>(count) * (shared + own);
+  double limit =
+      ((cost.pair - cost.last_pair) * pairs + cost.last_pair * last_pairs) / peaks.weights +
+      scan_seconds(cost, peaks, shared + static_cast<double>(count) * own);
+  double prefill = flops;
   if (generate > 0) {
     // A step computes one row per question and reads the weights, every key and the questions'
     // states once.
     const double rate = bandwidth(s.threads);
-    limit += count * cost.heads / peaks.weights;
+    const double products = count * (cost.linear + cost.heads);
     for (int t = 1; t < generate; ++t) {
       const double keys = shared + own + t;
+      prefill -= products;
       const double compute =
-          seconds_of(cost, peaks, count, count * keys) + count * cost.heads / peaks.weights;
+          (products + cost.pair * count * keys) / peaks.weights + scan_seconds(cost, peaks, count);
       const double bytes = weight_bytes +
                            cost.kv_bytes * (shared + static_cast<double>(count) * (own + t)) +
                            2.0 * count * state_bytes;
       limit += std::max(compute, bytes / rate);
     }
   }
+  limit += prefill / peaks.weights;
   line.field("peak_gflops", peaks.weights * 1e-9).field("limit_s", limit);
   line.field("share_of_limit", limit / seconds);
   if (cost.scan > 0) line.field("f32_peak_gflops", peaks.f32 * 1e-9);
@@ -257,9 +263,10 @@ void bench_shape(const Settings& s, const ModelConfig& c, const bench::BatchShap
     line.field("live_state_bytes", first.after.live_state_bytes_peak);
     line.field("layer_state_bytes", info.state_bytes / info.recurrent_layers);
   }
-  add_limit(line, s, cost_of(s.checkpoint, c), static_cast<double>(on->stats().weight_bytes),
-            static_cast<double>(info.state_bytes), shape, {median(peaks), median(f32_peaks)},
-            median(with));
+  add_limit(line, s, cost_of(s.checkpoint, c),
+            static_cast<double>(first.after.gemm_flops - first.before.gemm_flops),
+            static_cast<double>(on->stats().weight_bytes), static_cast<double>(info.state_bytes),
+            shape, {median(peaks), median(f32_peaks)}, median(with));
   if (off) {
     line.field("unshared_s", median(without)).field("unshared_rows", plain.totals.rows);
     line.field("unshared_kv_mb", static_cast<double>(plain.after.kv_bytes_peak) * 1e-6);

@@ -95,6 +95,8 @@ void add_numbers(const EngineStats& s, Exposition& out) {
       {"prefix_state_evictions_total", "counter", "States that made room",
        number(s.state_evictions)},
       {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
+      {"prefix_gemm_flops_total", "counter", "Operations of these products, two a multiply-add",
+       number(s.gemm_flops)},
       {"prefix_attention_seconds_total", "counter", "Time in attention",
        number(s.attention_ns) * 1e-9},
   };

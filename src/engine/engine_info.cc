@@ -93,6 +93,7 @@ EngineStats Engine::stats_now() const {
   s.activation_bytes_peak = t.activation_bytes_peak;
   s.live_state_bytes_peak = t.live_state_bytes_peak;
   s.gemm_ns = t.gemm_ns;
+  s.gemm_flops = t.gemm_flops;
   s.attention_ns = t.attention_ns;
   s.other_ns = t.other_ns;
   return s;

@@ -42,6 +42,7 @@ struct EngineStats {
   int64_t miss_granularity = 0, miss_state = 0;
   int64_t states = 0, state_bytes = 0, state_evictions = 0, live_state_bytes_peak = 0;
   int64_t gemm_ns = 0, attention_ns = 0, other_ns = 0, plan_ns = 0, run_ns = 0, load_ns = 0;
+  int64_t gemm_flops = 0;
 };
 
 struct CacheInfo {

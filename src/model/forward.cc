@@ -41,6 +41,54 @@ std::vector<Lane>& Model::lanes_of(int64_t rows) {
   return lanes_;
 }
 
+int32_t Model::last_attention() const {
+  const int64_t last = last_mixer(layers_);
+  if (last < 0) return -1;
+  const LayerSpec& layer = layers_[static_cast<size_t>(last)];
+  return layer.mixer == Mixer::kAttention ? layer.attention_plan : -1;
+}
+
+// The rows that are read go on alone, in the first rows of the buffers: of the others all is there
+// that will be read of them.
+void Model::keep_reads(const StepPlan& plan, ops::Step& step, std::vector<PassAdapter>& adapters) {
+  Stopwatch watch(times_.other_ns);
+  const ActivationBuffers& b = *buffers_;
+  const auto buffer = [](auto* data, int64_t ld, size_t each) {
+    const size_t bytes = static_cast<size_t>(ld) * each;
+    return ops::RowBuffer{reinterpret_cast<std::byte*>(data), bytes, bytes};
+  };
+  std::vector<ops::RowBuffer> buffers = {buffer(b.x, b.x_ld, sizeof(float)),
+                                         buffer(b.q.data, b.q.ld, device_.act_bytes())};
+  if (config_.attention_gate) buffers.push_back(buffer(b.c, b.qkv_ld, sizeof(float)));
+  step.keep_rows({plan.reads, plan.kept.positions, plan.kept.attention}, buffers);
+  const auto kept = [&](int64_t row) {
+    return std::ranges::lower_bound(plan.reads, row) - plan.reads.begin();
+  };
+  for (PassAdapter& one : adapters) {
+    one.begin = kept(one.begin);
+    one.end = kept(one.end);
+  }
+}
+
+// `mixed`: rows that went into the mixer; `rows`: those that went on. Of recurrent layers all rows
+// come out of it.
+void Model::count_flops(size_t layer, int64_t mixed, int64_t rows) {
+  const LayerWeights& w = weights_.layers[layer];
+  const auto size = [](const ops::PackedWeights& matrix) { return matrix.n * matrix.k; };
+  // Panels of gate and up may have columns of padding.
+  const int64_t inputs = layers_[layer].feed_forward == FeedForward::kSquaredRelu ? 1 : 2;
+  const auto block = [&](const ops::PackedWeights& in, const ops::PackedWeights& down) {
+    return inputs * in.k * down.k + size(down);
+  };
+  const bool attention = layers_[layer].mixer == Mixer::kAttention;
+  int64_t sum = mixed * size(w.mixer_in) + (attention ? rows : mixed) * size(w.mixer_out) +
+                rows * (block(w.gate_up, w.down) + size(w.router));
+  if (!w.experts.empty())
+    sum +=
+        rows * config_.experts.per_token * block(w.experts.front().gate_up, w.experts.front().down);
+  times_.gemm_flops += 2 * sum;
+}
+
 std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
                                           const std::function<bool()>& stop) {
   ensure_rows(plan.rows());
@@ -56,11 +104,14 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
   std::vector<Lane>& lanes = lanes_of(step->rows());
-  const std::vector<PassAdapter> adapters = adapters_of(plan);
+  std::vector<PassAdapter> adapters = adapters_of(plan);
   Pass pass{device_, *step, config_, rotations_, b, times_, adapters};
   RowPieces pieces(pass, layers_, weights_.layers, lanes);
+  const int64_t last = plan.kept.on ? last_mixer(layers_) : -1;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (stop && stop()) return nullptr;
+    const bool is_last = std::cmp_equal(i, last);
+    const int64_t mixed = pass.rows();
     pass.layer = i;
     const LayerSpec& layer = layers_[i];
     const LayerWeights& w = weights_.layers[i];
@@ -70,6 +121,8 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
       case Mixer::kAttention:
         pieces.add(i, attention_in);
         pieces.run();
+        copy_pages(pass, layer);
+        if (is_last) keep_reads(plan, *step, adapters);
         attend(pass, layer, w);
         pieces.add(i, attention_out);
         break;
@@ -86,6 +139,9 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
         short_conv_block(pass, layer, w);
         break;
     }
+    if (is_last && layer.mixer != Mixer::kAttention) keep_reads(plan, *step, adapters);
+    count_flops(i, mixed, pass.rows());
+    if (pass.rows() == 0) break;
     switch (layer.feed_forward) {
       case FeedForward::kNone:
         break;

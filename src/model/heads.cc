@@ -45,6 +45,7 @@ const float* Model::hidden() {
 void Model::multiply_head(const ops::PackedWeights& w, int64_t begin, int64_t end, float* out,
                           int64_t ld) {
   Stopwatch watch(times_.gemm_ns);
+  times_.gemm_flops += 2 * (end - begin) * w.n * w.k;
   const ops::ActivationBuffer head = buffers_->normed();
   const size_t row_bytes = static_cast<size_t>(head.ld) * device_.act_bytes();
   const ops::ActivationBuffer x{head.data + static_cast<size_t>(begin) * row_bytes, head.ld};

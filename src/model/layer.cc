@@ -43,6 +43,12 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
   return layers;
 }
 
+int64_t last_mixer(const std::vector<LayerSpec>& layers) {
+  auto i = std::ssize(layers) - 1;
+  while (i >= 0 && layers[static_cast<size_t>(i)].mixer == Mixer::kNone) --i;
+  return i;
+}
+
 std::vector<int32_t> attention_windows(const std::vector<LayerSpec>& layers) {
   std::vector<int32_t> windows;
   for (const LayerSpec& layer : layers)

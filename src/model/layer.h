@@ -43,6 +43,8 @@ struct LayerSpec {
 
 // One for each layer, in order.
 std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architecture& architecture);
+// The last one that reads other rows; what follows it goes on row by row. -1: there is none.
+int64_t last_mixer(const std::vector<LayerSpec>& layers);
 // The windows that layers of attention have, each once.
 std::vector<int32_t> attention_windows(const std::vector<LayerSpec>& layers);
 // Layers that keep keys and values in a page.

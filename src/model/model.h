@@ -128,6 +128,7 @@ struct ModelTimes {
   int64_t gemm_ns = 0;
   int64_t attention_ns = 0;
   int64_t other_ns = 0;
+  int64_t gemm_flops = 0;  // of the products with the model's own matrices, two a multiply-add
   int64_t activation_bytes_peak = 0;
   int64_t live_state_bytes_peak = 0;  // of one recurrent layer at a time
 };
@@ -151,6 +152,8 @@ class Model {
   ops::KvLayout kv_layout() const;
   // The windows of its layers of attention, each once; 0: none.
   std::vector<int32_t> windows() const { return attention_windows(layers_); }
+  // Of these, the one of its last mixer; -1: that is no attention.
+  int32_t last_attention() const;
   // What a state of the recurrent layers is made of; without any it has no layers.
   StateLayout state_layout() const;
   int64_t weight_bytes() const;  // of matrices and rotary tables
@@ -212,7 +215,7 @@ class Model {
 
   ModelTimes times() const {
     ModelTimes t = times_;
-    if (!device_.host_memory()) t.gemm_ns = t.attention_ns = t.other_ns = 0;
+    if (!device_.host_memory()) t.gemm_ns = t.attention_ns = t.other_ns = t.gemm_flops = 0;
     return t;
   }
   ops::Device& device() { return device_; }
@@ -221,6 +224,8 @@ class Model {
   void ensure_rows(int64_t rows);
   std::vector<PassAdapter> adapters_of(const StepPlan& plan);
   std::vector<Lane>& lanes_of(int64_t rows);
+  void keep_reads(const StepPlan& plan, ops::Step& step, std::vector<PassAdapter>& adapters);
+  void count_flops(size_t layer, int64_t mixed, int64_t rows);
   void warm_up(int64_t rows);
   void note_memory();
   std::string recurrence() const;  // for the fingerprint

@@ -33,11 +33,13 @@ void RowPieces::run_blocks() {
 }
 
 void RowPieces::run() {
-  if (pieces_.empty()) return;
-  if (lanes_.empty())
-    run_in(pass_);
-  else
-    run_blocks();
+  if (!pieces_.empty() && pass_.rows() > 0) {
+    // The rows that are kept may be too few for blocks.
+    if (lanes_.empty() || pass_.device.sizes().block_rows(pass_.rows()) == 0)
+      run_in(pass_);
+    else
+      run_blocks();
+  }
   pieces_.clear();
 }
 

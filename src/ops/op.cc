@@ -54,4 +54,8 @@ void Step::qkv_rows(const QkvArgs&, int64_t, int64_t) {
   fail(Code::kInternal, "the device of this step has no blocks of rows");
 }
 
+void Step::keep_rows(const KeptRows&, std::span<const RowBuffer>) {
+  fail(Code::kInternal, "the device of this step keeps all rows");
+}
+
 }  // namespace prefix::ops

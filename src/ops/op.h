@@ -100,6 +100,8 @@ class Device {
   // Packed query rows that an attention tile should have: enough to use each page many times while
   // queries, scores and outputs stay in the fastest memory.
   virtual int32_t tile_rows() const { return kAttentionTileRows; }
+  // Steps may go on with some of their rows (Step::keep_rows).
+  virtual bool keeps_rows() const { return false; }
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
   // has to: sizes().workspace_bytes(). Throws kOutOfDeviceMemory.
   virtual void reserve(const ReserveShape&) {}

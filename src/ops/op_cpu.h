@@ -62,6 +62,8 @@ class CpuDevice final : public Device {
     return text;
   }
   NumericTypes types() const override { return context_.types; }
+  // An observer sees all rows.
+  bool keeps_rows() const override { return context_.observer == nullptr; }
   const CpuSizes& sizes() const override { return sizes_; }
 
   std::byte* allocate(size_t bytes) override;

@@ -3,6 +3,7 @@
 //
 //   Device::begin_step(arrays) ─> Step ─┬ clear_pages, embed
 //                                       ├ each layer: qkv, copy_pages, attention    of rows() rows
+//                                       │ in the last one, maybe, keep_rows()       of some of them
 //                                       ├ begin_heads(arrays), gather_rows          of selected rows
 //                                       ├ row_stats, gather_logits, top_candidates
 //                                       └ end()
@@ -38,6 +39,20 @@ struct StepArrays {
   std::byte* pool = nullptr;       // the pages
   const ScanPlan* scan = nullptr;  // of models with recurrent layers
   StateLayout state;
+};
+
+// Rows that go on when all keys, values and states are there.
+struct KeptRows {
+  std::span<const int32_t> rows;             // of the step, ascending: row i is rows[i] from now on
+  std::span<const int32_t> positions;        // of each
+  std::span<const AttentionPlan> attention;  // as that of the step; only what is still read
+};
+
+// A buffer that has something for each row of a step.
+struct RowBuffer {
+  std::byte* data = nullptr;
+  size_t stride = 0;  // bytes from row to row,
+  size_t bytes = 0;   // and of what is kept
 };
 
 // Splits the fused projection of a layer into query, key and value.
@@ -178,6 +193,10 @@ class Step {
   // In order (a copy may read what an earlier one wrote), for one layer.
   virtual void copy_pages(int32_t layer) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
+  // From now on rows() and what attention() reads are those of the kept rows, and the buffers have
+  // them in their first rows; begin_heads() and not_finite() still count as before. Nothing that
+  // writes keys, values or states may follow. Of a device that keeps_rows().
+  virtual void keep_rows(const KeptRows& kept, std::span<const RowBuffer> buffers);
   // Recurrent layers, over the paths of the rows (scan_plan.h). They read and write stored states
   // of their layer: a layer is convolved once and scanned once in a step.
   virtual void conv(const ConvArgs& args) = 0;

@@ -1,7 +1,9 @@
 #include "plan/step.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <span>
 
 #include "base/status.h"
 
@@ -162,6 +164,32 @@ void StepBuilder::add_adapter_rows(int32_t adapter, int32_t begin, StepPlan& pla
     plan.adapters.push_back({adapter, begin, end});
 }
 
+// The rows that attention is planned for: all of the step, or some of them, which are counted from
+// 0 then.
+struct StepBuilder::PlannedRows {
+  std::span<const int32_t> positions;
+  std::span<const int32_t> kept;  // rows of the step; empty: all
+
+  int32_t count() const { return static_cast<int32_t>(positions.size()); }
+  // The first of them that is not before this row of the step.
+  int32_t from(int32_t row) const {
+    if (kept.empty()) return row;
+    return static_cast<int32_t>(std::ranges::lower_bound(kept, row) - kept.begin());
+  }
+  // The smallest position that rows [begin, end) see.
+  int32_t first_key(int32_t window, int32_t begin, int32_t end) const {
+    if (window == 0) return 0;
+    const auto some =
+        positions.subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+    return std::max(0, *std::ranges::min_element(some) - window + 1);
+  }
+  // The largest position that a row sees.
+  int32_t last_key(const AttentionPlan& attention, int32_t row) const {
+    const auto r = static_cast<size_t>(row);
+    return seen_keys(attention, r, positions[r]).last;
+  }
+};
+
 void StepBuilder::build(StepPlan& plan) {
   plan.tokens.clear();
   plan.positions.clear();
@@ -218,48 +246,47 @@ void StepBuilder::build(StepPlan& plan) {
   }
   for (size_t i = 0; i < shape_.windows.size(); ++i) {
     plan.attention[i].window = shape_.windows[i];
-    plan_attention(plan, plan.attention[i]);
+    plan_attention({plan.positions, {}}, plan.attention[i]);
   }
+  plan.kept.on = false;
 }
 
-namespace {
-
-// The smallest position that one of these rows sees.
-int32_t first_key(const StepPlan& plan, int32_t window, int32_t row_begin, int32_t row_end) {
-  if (window == 0) return 0;
-  const auto positions = plan.positions.begin();
-  return std::max(0, *std::min_element(positions + row_begin, positions + row_end) - window + 1);
+// Where three of four rows go on, moving them would take about as long as it saves.
+void StepBuilder::keep_reads(StepPlan& plan) const {
+  StepPlan::Kept& kept = plan.kept;
+  kept.on = shape_.keeps_reads && 4 * std::ssize(plan.reads) <= 3 * plan.rows();
+  if (!kept.on) return;
+  kept.positions.clear();
+  for (const int32_t row : plan.reads)
+    kept.positions.push_back(plan.positions[static_cast<size_t>(row)]);
+  kept.attention.resize(shape_.windows.size());
+  if (shape_.last_attention < 0) return;
+  const auto last = static_cast<size_t>(shape_.last_attention);
+  kept.attention[last].window = shape_.windows[last];
+  plan_attention({kept.positions, plan.reads}, kept.attention[last]);
 }
-
-// The largest position that a row sees.
-int32_t last_key(const StepPlan& plan, const AttentionPlan& attention, int32_t row) {
-  const auto r = static_cast<size_t>(row);
-  return seen_keys(attention, r, plan.positions[r]).last;
-}
-
-}  // namespace
 
 // The runs by which the rows [row_begin, row_end) of a tile read the pages of one node. Rows below
 // the node read its whole pages (a partly filled last page was copied to their branch); its own
 // rows read up to the page of the last position that they see. Pages that are behind the windows of
 // all of a run's rows are not in it.
-void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const StepPlan& plan,
+void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const PlannedRows& rows,
                            AttentionPlan& attention) const {
   const Node& n = tree_.node(id);
   if (n.length == 0) return;
   const Mark& m = marks_[id];
-  int32_t own_begin = std::max(row_begin, m.row_begin);
-  const int32_t own_end = std::min(row_end, m.own_end);
-  const int32_t below_begin = std::max(row_begin, m.own_end);
-  const int32_t below_end = std::min(row_end, m.subtree_end);
+  int32_t own_begin = std::max(row_begin, rows.from(m.row_begin));
+  const int32_t own_end = std::min(row_end, rows.from(m.own_end));
+  const int32_t below_begin = std::max(row_begin, rows.from(m.own_end));
+  const int32_t below_end = std::min(row_end, rows.from(m.subtree_end));
   const int32_t first_block = n.start / kPageTokens;
   const int32_t whole = below_begin < below_end ? n.end() / kPageTokens - first_block : 0;
   const int32_t own = own_begin < own_end
-                          ? last_key(plan, attention, own_end - 1) / kPageTokens - first_block + 1
+                          ? rows.last_key(attention, own_end - 1) / kPageTokens - first_block + 1
                           : 0;
   const auto add = [&](int32_t from, int32_t to, int32_t begin, int32_t end) {
     if (from >= to || begin >= end) return;
-    const int32_t seen = first_key(plan, attention.window, begin, end) / kPageTokens - first_block;
+    const int32_t seen = rows.first_key(attention.window, begin, end) / kPageTokens - first_block;
     from = std::max(from, seen);
     if (from >= to) return;
     if (tree_.window() > 0) {
@@ -271,11 +298,11 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
   };
   // A row that is computed once more may lie far before the next one, and pages that neither of
   // them sees may be hollow: no run goes over them.
-  const int32_t extras_end = m.row_begin + m.extra_end - m.extra_begin;
+  const int32_t extras_end = rows.from(m.row_begin + m.extra_end - m.extra_begin);
   for (int32_t row = own_begin; tree_.window() > 0 && row < std::min(extras_end, own_end - 1);
        ++row) {
-    const int32_t end = last_key(plan, attention, row) / kPageTokens + 1;
-    if (first_key(plan, attention.window, row + 1, row + 2) / kPageTokens <= end) continue;
+    const int32_t end = rows.last_key(attention, row) / kPageTokens + 1;
+    if (rows.first_key(attention.window, row + 1, row + 2) / kPageTokens <= end) continue;
     add(0, end - first_block, own_begin, row + 1);
     own_begin = row + 1;
   }
@@ -285,26 +312,31 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
   add(common, whole, below_begin, below_end);
 }
 
-void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention) const {
+void StepBuilder::plan_attention(const PlannedRows& rows, AttentionPlan& attention) const {
   attention.pages = pages_;
   attention.ends = ends_;
+  if (!rows.kept.empty() && !ends_.empty()) {
+    attention.ends.clear();
+    for (const int32_t row : rows.kept) attention.ends.push_back(ends_[static_cast<size_t>(row)]);
+  }
   attention.runs.clear();
   attention.tiles.clear();
   attention.items.clear();
   attention.partial_slots = 0;
-  const auto rows = static_cast<int32_t>(plan.tokens.size());
   const int32_t tile_rows = std::max(1, shape_.tile_rows / (shape_.heads / shape_.kv_heads));
   size_t at = 0;  // order_[at] holds the first row of the tile
-  for (int32_t begin = 0; begin < rows; begin += tile_rows) {
-    const int32_t end = std::min(rows, begin + tile_rows);
-    while (marks_[order_[at]].own_end <= begin) ++at;
+  for (int32_t begin = 0; begin < rows.count(); begin += tile_rows) {
+    const int32_t end = std::min(rows.count(), begin + tile_rows);
+    const auto in_tile = [&](size_t i) {
+      return i < order_.size() && rows.from(marks_[order_[i]].row_begin) < end;
+    };
+    while (rows.from(marks_[order_[at]].own_end) <= begin) ++at;
     AttentionTile tile{begin, end, static_cast<int32_t>(attention.runs.size()), 0, 0};
-    tile.first_key = first_key(plan, attention.window, begin, end);
+    tile.first_key = rows.first_key(attention.window, begin, end);
     for (NodeId id = order_[at]; id != kNoNode && tree_.node(id).end() > tile.first_key;
          id = tree_.node(id).parent)
-      add_runs(id, begin, end, plan, attention);
-    for (size_t i = at + 1; i < order_.size() && marks_[order_[i]].row_begin < end; ++i)
-      add_runs(order_[i], begin, end, plan, attention);
+      add_runs(id, begin, end, rows, attention);
+    for (size_t i = at + 1; in_tile(i); ++i) add_runs(order_[i], begin, end, rows, attention);
     tile.run_end = static_cast<int32_t>(attention.runs.size());
     std::sort(attention.runs.begin() + tile.run_begin, attention.runs.end(),
               [](const AttentionRun& a, const AttentionRun& b) {
@@ -312,11 +344,12 @@ void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention)
                                                       : a.row_begin < b.row_begin;
               });
     // Positions ascend inside a node, so the last own row of each node in the tile decides.
-    for (size_t i = at; i < order_.size() && marks_[order_[i]].row_begin < end; ++i) {
+    for (size_t i = at; in_tile(i); ++i) {
       const Mark& m = marks_[order_[i]];
-      if (m.own_end > m.row_begin)
-        tile.last_position =
-            std::max(tile.last_position, last_key(plan, attention, std::min(end, m.own_end) - 1));
+      const int32_t own_begin = rows.from(m.row_begin);
+      const int32_t own_end = std::min(end, rows.from(m.own_end));
+      if (own_end > own_begin)
+        tile.last_position = std::max(tile.last_position, rows.last_key(attention, own_end - 1));
     }
     attention.tiles.push_back(tile);
   }

@@ -39,6 +39,17 @@ struct StepPlan {
   ScanPlan scan;                         // of models with recurrent layers
   std::vector<int32_t> reads;            // rows that heads will read, ascending
 
+  // What the layers go on with behind the last keys, values and states: row i is row reads[i] of
+  // the step, and nothing is computed for the others. Off: all rows go on.
+  //
+  //   last layer     norm, q k v ┃ rows that are read: attention, out, feed-forward ┃ heads
+  struct Kept {
+    bool on = false;
+    std::vector<int32_t> positions;
+    std::vector<AttentionPlan> attention;  // as that of the step; only what the last layer reads
+  };
+  Kept kept;
+
   // Rows [begin, end) are computed with this adapter. One entry an adapter, ascending;
   // rows that are in none are the model's alone.
   struct AdapterRows {
@@ -68,6 +79,8 @@ struct StepShape {
   // A row sees the tokens behind it too. Then a text is one node below its root,
   // and all of it is in the step or nothing.
   bool bidirectional = false;
+  bool keeps_reads = false;     // StepPlan::kept (Device::keeps_rows)
+  int32_t last_attention = -1;  // index in windows, if attention is what mixes rows last
 };
 
 class StepBuilder {
@@ -97,6 +110,8 @@ class StepBuilder {
   void start(NodeId node, int32_t position, const std::vector<int32_t>& state);
 
   void build(StepPlan& plan);
+  // After build, when plan.reads is complete: StepPlan::kept.
+  void keep_reads(StepPlan& plan) const;
 
   // After build: the row of the token at `position` of the path to `node`, or -1.
   int32_t row_of(NodeId node, int32_t position) const;
@@ -136,9 +151,10 @@ class StepBuilder {
   void list_pages(const Node& n, Mark& m);
   void place_segments(NodeId id, StepPlan& plan);
   int32_t state_number(const std::vector<int32_t>& state, StepPlan& plan);
-  void plan_attention(const StepPlan& plan, AttentionPlan& attention) const;
+  struct PlannedRows;
+  void plan_attention(const PlannedRows& rows, AttentionPlan& attention) const;
   void split_tiles(AttentionPlan& attention) const;
-  void add_runs(NodeId id, int32_t row_begin, int32_t row_end, const StepPlan& plan,
+  void add_runs(NodeId id, int32_t row_begin, int32_t row_end, const PlannedRows& rows,
                 AttentionPlan& attention) const;
 
   const Tree& tree_;

@@ -412,6 +412,7 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
       {"activation_bytes_peak", s.activation_bytes_peak},
       {"live_state_bytes_peak", s.live_state_bytes_peak},
       {"gemm_us", s.gemm_us},
+      {"gemm_flops", s.gemm_flops},
       {"attention_us", s.attention_us},
       {"other_us", s.other_us},
       {"plan_us", s.plan_us},

@@ -20,19 +20,20 @@ Tokens random_tokens(std::mt19937& random, size_t n, unsigned vocabulary) {
 }
 
 // The first position that a row sees.
-int32_t first_key(const StepPlan& plan, const AttentionPlan& attention, int32_t row) {
+int32_t first_key(const Tokens& positions, const AttentionPlan& attention, int32_t row) {
   if (attention.window == 0) return 0;
-  return std::max(0, plan.positions[static_cast<size_t>(row)] - attention.window + 1);
+  return std::max(0, positions[static_cast<size_t>(row)] - attention.window + 1);
 }
 
 // For every row, the keys that the plan lets it see: position -> (page, slot).
-std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const StepPlan& plan,
+std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const Tokens& positions,
                                                            const AttentionPlan& attention,
                                                            int32_t row) {
   std::map<int32_t, std::pair<int32_t, int32_t>> keys;
   for (const AttentionTile& tile : attention.tiles) {
     if (row < tile.row_begin || row >= tile.row_end) continue;
-    EXPECT_LE(tile.first_key, first_key(plan, attention, row));
+    EXPECT_LE(tile.first_key, first_key(positions, attention, row));
+    EXPECT_GE(tile.last_position, positions[static_cast<size_t>(row)]);
     for (int32_t r = tile.run_begin; r < tile.run_end; ++r) {
       const AttentionRun& run = attention.runs[static_cast<size_t>(r)];
       EXPECT_GE(run.row_begin, tile.row_begin);
@@ -42,8 +43,8 @@ std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const StepPlan& plan,
         const int32_t page = attention.pages[static_cast<size_t>(run.page_begin + b)];
         for (int32_t slot = 0; slot < kPageTokens; ++slot) {
           const int32_t position = (run.block_begin + b) * kPageTokens + slot;
-          if (position > plan.positions[static_cast<size_t>(row)]) continue;
-          if (position < first_key(plan, attention, row)) continue;
+          if (position > positions[static_cast<size_t>(row)]) continue;
+          if (position < first_key(positions, attention, row)) continue;
           EXPECT_TRUE(keys.emplace(position, std::pair(page, slot)).second)
               << "row " << row << " sees position " << position << " twice";
         }
@@ -65,25 +66,45 @@ class Oracle {
     for (const PageCopy& c : plan.copies)
       for (int32_t slot = 0; slot < c.tokens; ++slot)
         memory_[{c.to, slot}] = memory_[{c.from, slot}];
-    for (const AttentionPlan& attention : plan.attention) {
-      for (int32_t row = 0; row < plan.rows(); ++row) {
-        const Tokens& path = row_paths[static_cast<size_t>(row)];
-        const auto keys = keys_of_row(plan, attention, row);
-        ASSERT_EQ(keys.size(), path.size() - first_key(plan, attention, row)) << "row " << row;
-        for (const auto& [position, place] : keys)
-          ASSERT_EQ(memory_[place], Tokens(path.begin(), path.begin() + position + 1))
-              << "row " << row << " position " << position;
-      }
-      expect_runs_in_windows(plan, attention);
+    for (const AttentionPlan& attention : plan.attention)
+      expect_own_paths(plan.positions, attention, row_paths);
+  }
+
+  // The same of the rows that are kept.
+  void run_kept(const StepPlan& plan, int32_t last, const std::vector<Tokens>& row_paths) {
+    const StepPlan::Kept& kept = plan.kept;
+    if (!kept.on) return;
+    std::vector<Tokens> paths;
+    Tokens positions;
+    for (const int32_t row : plan.reads) {
+      paths.push_back(row_paths[static_cast<size_t>(row)]);
+      positions.push_back(plan.positions[static_cast<size_t>(row)]);
     }
+    EXPECT_EQ(kept.positions, positions);
+    expect_own_paths(positions, kept.attention[static_cast<size_t>(last)], paths);
+  }
+
+  void expect_own_paths(const Tokens& positions, const AttentionPlan& attention,
+                        const std::vector<Tokens>& row_paths) {
+    const auto rows = static_cast<int32_t>(positions.size());
+    ASSERT_EQ(attention.tiles.empty() ? 0 : attention.tiles.back().row_end, rows);
+    for (int32_t row = 0; row < rows; ++row) {
+      const Tokens& path = row_paths[static_cast<size_t>(row)];
+      const auto keys = keys_of_row(positions, attention, row);
+      ASSERT_EQ(keys.size(), path.size() - first_key(positions, attention, row)) << "row " << row;
+      for (const auto& [position, place] : keys)
+        ASSERT_EQ(memory_[place], Tokens(path.begin(), path.begin() + position + 1))
+            << "row " << row << " position " << position;
+    }
+    expect_runs_in_windows(positions, attention);
   }
 
   // No run begins with a page that none of its rows sees.
-  static void expect_runs_in_windows(const StepPlan& plan, const AttentionPlan& attention) {
+  static void expect_runs_in_windows(const Tokens& positions, const AttentionPlan& attention) {
     for (const AttentionRun& run : attention.runs) {
       int32_t first = INT32_MAX;
       for (int32_t row = run.row_begin; row < run.row_end; ++row)
-        first = std::min(first, first_key(plan, attention, row));
+        first = std::min(first, first_key(positions, attention, row));
       EXPECT_GE(run.block_begin, first / kPageTokens);
     }
   }
@@ -289,7 +310,8 @@ TEST(Step, TextsAreSeenAsAWhole) {
     ends.insert(ends.end(), t.size(), length - 1);
   }
   StepShape shape{4, 2, 2, 40, 0, {0, 9}};
-  shape.bidirectional = true;
+  shape.bidirectional = shape.keeps_reads = true;
+  shape.last_attention = 1;
   StepBuilder builder(tree, shape);
   builder.begin();
   for (const auto& [node, length] : texts) EXPECT_EQ(builder.take(node, length, length), length);
@@ -323,11 +345,41 @@ TEST(Step, TextsAreSeenAsAWhole) {
       }
     }
   }
+  plan.reads = {0, 20, 33, 134, 434};
+  builder.keep_reads(plan);
+  ASSERT_TRUE(plan.kept.on);
+  EXPECT_EQ(plan.kept.attention[1].ends, (Tokens{0, 30, 32, 69, 299}));
+}
+
+// The rows that are read go on, unless that are nearly all.
+TEST(Step, KeepsWhatIsReadOfUpToThreeQuarters) {
+  PagePool pool(100);
+  Tree tree(pool);
+  const Tokens t{1, 2, 3, 4};
+  const NodeId node = tree.attach(tree.match(tree.add_root(), t), t, {});
+  for (const bool keeps : {false, true}) {
+    StepShape shape = kShape;
+    shape.keeps_reads = keeps;
+    StepBuilder builder(tree, shape);
+    StepPlan plan;
+    builder.begin();
+    builder.take(node, 4, 4);
+    for (const Tokens& reads : {Tokens{}, Tokens{3}, Tokens{0, 1, 3}, Tokens{0, 1, 2, 3}}) {
+      builder.build(plan);
+      EXPECT_FALSE(plan.kept.on);
+      plan.reads = reads;
+      builder.keep_reads(plan);
+      EXPECT_EQ(plan.kept.on, keeps && reads.size() < 4) << reads.size();
+      if (plan.kept.on) {
+        EXPECT_EQ(plan.kept.positions, reads);
+      }
+    }
+  }
 }
 
 // Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
 TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
-  int64_t batches = 0;
+  int64_t batches = 0, kept = 0;
   for (unsigned seed = 0; seed < 10000; ++seed) {
     std::mt19937 random(seed);
     PagePool pool(100000);
@@ -351,6 +403,8 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
     StepShape shape = kShape;
     shape.windows = {static_cast<int32_t>(1 + seed / 50 % 40), 0};
     shape.tile_rows = static_cast<int32_t>(2 + seed / 50 % 32);
+    shape.keeps_reads = true;
+    shape.last_attention = static_cast<int32_t>(seed / 50 % 2);
     StepBuilder builder(tree, shape);
     StepPlan plan;
     int64_t rows = 0;
@@ -368,7 +422,16 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
       if (plan.rows() == 0) break;
       ASSERT_EQ(plan.rows(), limit - left);
       rows += plan.rows();
-      if (verify) oracle.run(plan, paths_of_rows(builder, plan, sequences));
+      if (verify) {
+        const std::vector<Tokens> paths = paths_of_rows(builder, plan, sequences);
+        oracle.run(plan, paths);
+        const auto every = static_cast<int32_t>(1 + seed / 50 % 9);
+        for (int32_t row = 0; row < plan.rows(); ++row)
+          if ((row * 7 + static_cast<int32_t>(seed)) % 9 < every) plan.reads.push_back(row);
+        builder.keep_reads(plan);
+        kept += plan.kept.on;
+        oracle.run_kept(plan, shape.last_attention, paths);
+      }
       if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
       for (const StepPlan::Commit& c : plan.commits) tree.set_computed(c.node, c.computed);
     }
@@ -377,6 +440,7 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
     ++batches;
   }
   EXPECT_EQ(batches, 10000);
+  EXPECT_GT(kept, 100);
 }
 
 }  // namespace

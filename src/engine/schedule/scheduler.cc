@@ -29,10 +29,10 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       tree_(tree),
       tiers_(tiers),
       options_(options),
-      builder_(tree,
-               {model.config().heads, model.config().kv_heads, options.threads,
-                model.device().tile_rows(), model.state_layout().pages(kv.layout().page_bytes()),
-                model.windows(), options.whole_texts}),
+      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
+                      model.device().tile_rows(),
+                      model.state_layout().pages(kv.layout().page_bytes()), model.windows(),
+                      options.whole_texts, model.device().keeps_rows(), model.last_attention()}),
       states_(tree, pages, builder_, model.state_layout().pages(kv.layout().page_bytes()),
               options.path_states),
       texts_(tree, pages, kv, model.config().hidden),
@@ -222,6 +222,7 @@ void Scheduler::plan() {
   states_.begin(running_);
   builder_.build(step_);
   collect_outputs();
+  builder_.keep_reads(step_);
   states_.plan(running_, step_);
   step_.clear = pages_.take_dirty();
   accounting_.counters().plan_ns += ns_of(now_() - start);

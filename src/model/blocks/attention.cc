@@ -76,21 +76,6 @@ void project_slices(const Pass& pass, const LayerWeights& w, int64_t heads, ops:
   pass.times.gemm_ns += all - other;
 }
 
-void attend_to_keys(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
-  const ActivationBuffers& b = pass.buffers;
-  ops::AttentionArgs args;
-  args.layer = layer.kv_layer;
-  args.q = b.q;
-  args.out = b.mixed;
-  args.plan = layer.attention_plan;
-  args.soft_cap = static_cast<float>(pass.config.score_cap);
-  args.sinks = w.sinks.data();
-  const double scale = pass.config.attention_scale;
-  args.scale = scale != 0 ? static_cast<float>(scale)
-                          : 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
-  pass.step.attention(args);
-}
-
 // The columns behind q, k and v; f32, because a device that projects to anything else has no such
 // model.
 void apply_gate(const Pass& pass) {
@@ -118,13 +103,25 @@ void attention_in(const Pass& pass, const LayerSpec& layer, const LayerWeights& 
   split_qkv(pass, args);
 }
 
+void copy_pages(const Pass& pass, const LayerSpec& layer) {
+  Stopwatch watch(pass.times.other_ns);
+  pass.step.copy_pages(layer.kv_layer);
+}
+
 void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
-  {
-    Stopwatch watch(pass.times.other_ns);
-    pass.step.copy_pages(layer.kv_layer);
-  }
   Stopwatch watch(pass.times.attention_ns);
-  attend_to_keys(pass, layer, w);
+  const ActivationBuffers& b = pass.buffers;
+  ops::AttentionArgs args;
+  args.layer = layer.kv_layer;
+  args.q = b.q;
+  args.out = b.mixed;
+  args.plan = layer.attention_plan;
+  args.soft_cap = static_cast<float>(pass.config.score_cap);
+  args.sinks = w.sinks.data();
+  const double scale = pass.config.attention_scale;
+  args.scale = scale != 0 ? static_cast<float>(scale)
+                          : 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
+  pass.step.attention(args);
 }
 
 void attention_out(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {

@@ -51,8 +51,9 @@ struct Pass {
   int64_t rows() const { return block > 0 ? block : step.rows(); }
 };
 
-// Attention in three: keys and values of all rows are there before any row reads them.
+// Attention in four: keys and values of all rows are there before any row reads them.
 void attention_in(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void copy_pages(const Pass& pass, const LayerSpec& layer);
 void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void attention_out(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);

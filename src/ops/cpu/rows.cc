@@ -1,5 +1,7 @@
 // Operations on rows: the embedding, norms, gates, conversions. q, k and v are in qkv.cc.
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "base/status.h"
 #include "ops/cpu/over_rows.h"
@@ -113,10 +115,26 @@ void CpuDevice::soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float ca
             [&](int64_t row) { context_.kernels->rows.soft_cap(x + row * ld, n, cap); });
 }
 
+void CpuStep::keep_rows(const KeptRows& kept, std::span<const RowBuffer> buffers) {
+  arrays_.positions = kept.positions;
+  arrays_.attention = kept.attention;
+  kept_ = kept.rows;
+  rows_ = std::ssize(kept.rows);
+  for (const RowBuffer& buffer : buffers) {
+    std::byte* to = buffer.data;  // ascending: no row is written before it was moved
+    for (const int32_t row : kept.rows) {
+      const std::byte* const from = buffer.data + static_cast<size_t>(row) * buffer.stride;
+      if (from != to) std::memcpy(to, from, buffer.bytes);
+      to += buffer.stride;
+    }
+  }
+}
+
 void CpuStep::gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) {
-  over_rows(context_, static_cast<int64_t>(heads_.rows.size()), [&](int64_t i) {
-    std::memcpy(out + i * ld_out, x + heads_.rows[static_cast<size_t>(i)] * ld,
-                static_cast<size_t>(n) * sizeof(float));
+  over_rows(context_, std::ssize(heads_.rows), [&](int64_t i) {
+    int64_t row = heads_.rows[static_cast<size_t>(i)];
+    if (!kept_.empty()) row = std::ranges::lower_bound(kept_, row) - kept_.begin();
+    std::memcpy(out + i * ld_out, x + row * ld, static_cast<size_t>(n) * sizeof(float));
   });
 }
 

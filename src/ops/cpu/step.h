@@ -2,6 +2,8 @@
 // scan.cc and heads.cc.
 #pragma once
 
+#include <iterator>
+#include <span>
 #include <vector>
 
 #include "ops/cpu/context.h"
@@ -14,18 +16,23 @@ class CpuStep final : public Step {
  public:
   // `not_finite`: memory for what not_finite() returns.
   CpuStep(const CpuContext& context, const StepArrays& arrays, std::vector<int32_t>& not_finite)
-      : turn_(*context.threads), context_(context), arrays_(arrays), not_finite_(not_finite) {
+      : turn_(*context.threads),
+        context_(context),
+        arrays_(arrays),
+        rows_(std::ssize(arrays.tokens)),
+        not_finite_(not_finite) {
     not_finite_.assign(arrays.slots.size(), 0);
     if (arrays.scan != nullptr) walk_ = make_scan_walk(*arrays.scan, arrays.state.conv_width);
   }
 
-  int64_t rows() const override { return static_cast<int64_t>(arrays_.tokens.size()); }
+  int64_t rows() const override { return rows_; }
   void clear_pages() override;
   void embed(const PackedWeights& w, float scale, float* out, int64_t ld) override;
   void qkv(const QkvArgs& args) override;
   void qkv_rows(const QkvArgs& args, int64_t first, int64_t rows) override;
   void copy_pages(int32_t layer) override;
   void attention(const AttentionArgs& args) override;
+  void keep_rows(const KeptRows& kept, std::span<const RowBuffer> buffers) override;
   void conv(const ConvArgs& args) override;
   void scan(const Mamba2Args& args) override;
   void scan(const GatedDeltaArgs& args) override;
@@ -43,7 +50,9 @@ class CpuStep final : public Step {
 
   const Threads::Turn turn_;  // a step does not share the workers with that of another engine
   const CpuContext& context_;
-  const StepArrays arrays_;
+  StepArrays arrays_;
+  int64_t rows_;
+  std::span<const int32_t> kept_;  // KeptRows::rows; empty: all
   ScanWalk walk_;
   int64_t scan_bytes_ = 0;
   HeadArrays heads_;
