@@ -1,4 +1,4 @@
-"""The samples score, likely, turns and dlopen, with good arguments and with every mistake a user can make.
+"""The samples score, likely, beams, turns and dlopen, with good arguments and with every mistake a user can make.
 
 They need no real model, so that they are tested wherever the library is.
 """
@@ -64,6 +64,51 @@ class Likely(WithModel):
         self.refused(1, "/nowhere", "1", "2", says=("/nowhere", "PREFIX_ERR_NOT_FOUND"))
         self.refused(2, self.model, "1,x", "2", says=("1,x",))
         self.refused(2, self.model, says=("too few arguments",))
+
+
+class Beams(WithModel):
+    program = "beams"
+    prompt = ",".join(str(token) for token in range(1, 41))
+    # Items of one to four tokens; some begin as others do, some are the beginning of others.
+    items = sorted({",".join(str((i * i * (level + 3) + 7 * level) % (4 + 9 * level)) for level in range(1 + i % 4))
+                    for i in range(60)})
+
+    def catalogue(self, text: str) -> Path:
+        path = Path(self.folder.name) / "catalogue.txt"
+        path.write_text(text)
+        return path
+
+    def beams(self, width: int) -> list[str]:
+        return [line.split()[1] for line in self.ok(self.model, self.prompt, width, self.catalogue("\n".join(self.items))).splitlines()]
+
+    def in_order(self) -> list[str]:
+        done = subprocess.run([Path(ARGUMENTS.samples) / "likely", self.model, self.prompt, *self.items], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [line.split()[1] for line in done.stdout.splitlines()]
+
+    def test_as_many_beams_as_items_give_the_order_of_all(self) -> None:
+        self.assertGreater(len(self.items), 30)
+        self.assertEqual(self.beams(len(self.items)), self.in_order())
+
+    def test_fewer_beams_find_no_more_than_their_width(self) -> None:
+        best, one = self.in_order(), self.beams(1)
+        self.assertEqual(len(one), 1)
+        found = self.beams(8)
+        self.assertEqual(len(found), 8)
+        self.assertEqual(found, [item for item in best if item in found])
+        self.assertEqual(found[0], best[0])
+
+    def test_mistakes(self) -> None:
+        self.assertIn("usage: beams MODEL PROMPT WIDTH", self.ok("--help"))
+        good = self.catalogue("4,8\n\n5\n")
+        self.assertEqual(len(self.ok(self.model, "1,2", 5, good).splitlines()), 2)
+        self.refused(2, self.model, says=("1 arguments",))
+        self.refused(2, self.model, "1,x", 2, good, says=("1,x",))
+        for width in ("0", "-1", "2x", ""):
+            self.refused(2, self.model, "1", width, good, says=("from 1", width))
+        self.refused(2, self.model, "1", 2, "/nowhere", says=("/nowhere",))
+        self.refused(2, self.model, "1", 2, self.catalogue("\n"), says=("has no items",))
+        self.refused(1, self.model, "1", 2, self.catalogue("4,999"), says=("999", "131"))
 
 
 class Turns(WithModel):
