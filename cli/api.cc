@@ -105,7 +105,35 @@ void add(Batch& batch, const Request& request, const Prepared& prepared) {
   }
 }
 
-Result result_of(const Job& job, size_t index, const std::vector<size_t>& choices) {
+namespace {
+
+// Of each place, without texts. Those of a request that ended early are read place by place.
+std::vector<std::vector<TopToken>> top_of(const Job& job, size_t index, size_t top, size_t places,
+                                          bool is_whole) {
+  std::vector<std::vector<TopToken>> list;
+  if (top == 0) return list;
+  std::vector<int32_t> tokens(top * places);
+  std::vector<float> logprobs(top * places);
+  prefix_error error = PREFIX_ERROR_INIT;
+  if (is_whole && places > 0)
+    check(prefix_job_result_top(job.get(), index, tokens.data(), tokens.size(), nullptr,
+                                logprobs.data(), logprobs.size(), &error),
+          error);
+  for (size_t place = 0; place < places; ++place) {
+    const size_t at = place * top;
+    if (!is_whole)
+      check(prefix_job_partial_top(job.get(), index, place, &tokens[at], top, nullptr,
+                                   &logprobs[at], top, &error),
+            error);
+    list.emplace_back();
+    for (size_t i = at; i < at + top; ++i) list.back().push_back({tokens[i], logprobs[i], {}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Result result_of(const Job& job, size_t index, const std::vector<size_t>& choices, size_t top) {
   const prefix_result_info info = job.info(index);
   Result result;
   result.usage = {info.prompt_tokens, info.cached_tokens, info.shared_tokens, info.computed_tokens,
@@ -115,12 +143,14 @@ Result result_of(const Job& job, size_t index, const std::vector<size_t>& choice
   // Also of a cancelled request: what was made before it ended.
   result.tokens = job.partial_tokens(index);
   if (info.status != PREFIX_OK) {
+    result.top = top_of(job, index, top, result.tokens.size(), false);
     // The name of the constant as it stands in the header, so that people can search for it.
     result.status = prefix_status_name(info.status);
     result.message = job.message(index);
     return result;
   }
   result.values = job.values(index);
+  result.top = top_of(job, index, top, std::max(result.tokens.size(), result.values.size()), true);
   result.token_logprobs = job.logprobs(index);
   size_t begin = 0;
   for (const size_t count : choices) {

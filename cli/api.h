@@ -70,7 +70,8 @@ const char* finish_name(int32_t finish);
 
 // Throws prefix::Error when the request is refused.
 void add(Batch& batch, const Request& request, const Prepared& prepared);
-// choices: tokens of each choice, which the library returns in a row.
-Result result_of(const Job& job, size_t index, const std::vector<size_t>& choices);
+// choices: tokens of each choice, which the library returns in a row. top: how many of the likeliest
+// tokens each place has.
+Result result_of(const Job& job, size_t index, const std::vector<size_t>& choices, size_t top = 0);
 
 }  // namespace prefix_cli

@@ -50,6 +50,14 @@ class JsonLimits {
   std::vector<std::set<std::string>> keys_;  // of what is open
 };
 
+// A value as messages show it.
+inline std::string json_shown(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return shown(value.get_ref<const std::string&>(), 57);
+  const std::string text =
+      value.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
+}
+
 // Json: nlohmann::json, or ordered_json where the order of fields counts.
 template <typename Json>
 Json json_in(std::string_view text, std::string_view what) {

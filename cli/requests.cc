@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "json_in.h"
+#include "logit_bias.h"
 #include "results.h"
 #include "text_task.h"
 
@@ -18,7 +19,7 @@ namespace {
 // The order of keys counts in messages and tools: a template may print them.
 using OrderedJson = nlohmann::ordered_json;
 
-enum class Type { kInt, kNumber, kBool, kText, kIntList };
+enum class Type { kInt, kNumber, kBool, kText, kIntList, kBias };
 
 struct OptionField {
   std::string_view name;
@@ -38,18 +39,15 @@ constexpr std::array kOptionFields = {
     OptionField{"cache_priority", Type::kInt}, OptionField{"cache_ttl_ms", Type::kInt},
     OptionField{"checkpoint", Type::kIntList}, OptionField{"pooling", Type::kText},
     OptionField{"positions", Type::kIntList},  OptionField{"head", Type::kBool},
-    OptionField{"dense", Type::kBool},
+    OptionField{"dense", Type::kBool},         OptionField{"presence_penalty", Type::kNumber},
+    OptionField{"min_tokens", Type::kInt},     OptionField{"frequency_penalty", Type::kNumber},
+    OptionField{"top_logprobs", Type::kInt},   OptionField{"allowed_tokens", Type::kIntList},
+    OptionField{"logit_bias", Type::kBias},
 };
 
 constexpr std::array<std::string_view, 12> kOtherFields = {
     "id",      "tokens", "text", "messages", "task", "namespace",
     "adapter", "ids",    "from", "choices",  "stop", "continuation"};
-
-std::string json_shown(const OrderedJson& value) {
-  if (value.is_string()) return shown(value.get_ref<const std::string&>(), 57);
-  const std::string text = value.dump(-1, ' ', true, OrderedJson::error_handler_t::replace);
-  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
-}
 
 int64_t read_int(std::string_view field, const OrderedJson& value, int64_t minimum,
                  int64_t maximum) {
@@ -103,6 +101,8 @@ std::string option_text(const OptionField& field, const OrderedJson& value) {
       return value.dump();
     case Type::kText:
       return read_string(field.name, value);
+    case Type::kBias:
+      return logit_bias_text(value);
     case Type::kIntList:
       break;
   }

@@ -28,6 +28,22 @@ std::string list(const std::vector<int32_t>& values) {
   return text + "]";
 }
 
+std::string top_text(const Result& result) {
+  if (result.top.empty()) return "";
+  std::string text;
+  for (const std::vector<TopToken>& place : result.top) {
+    std::string list;
+    for (const TopToken& one : place) {
+      list += cat(list.empty() ? "" : ",", "{\"token\":", one.token,
+                  ",\"logprob\":", float_text(one.logprob));
+      if (one.text) list += ",\"text\":" + quoted(*one.text);
+      list += '}';
+    }
+    text += cat(text.empty() ? "" : ",", "[", list, "]");
+  }
+  return ",\"top_logprobs\":[" + text + "]";
+}
+
 std::string usage_text(const Usage& u) {
   return cat("{\"prompt\":", u.prompt, ",\"cached\":", u.cached, ",\"shared\":", u.shared,
              ",\"computed\":", u.computed, ",\"generated\":", u.generated, "}");
@@ -49,7 +65,7 @@ std::string payload(const Request& request, const Result& result) {
     case Task::kLogits:
       return ",\"logits\":" + list(result.values);
     case Task::kLogprobs:
-      return ",\"logprobs\":" + list(result.values);
+      return ",\"logprobs\":" + list(result.values) + top_text(result);
     case Task::kEmbed:
       return ",\"embedding\":" + list(result.values);
     case Task::kChoices: {
@@ -65,6 +81,7 @@ std::string payload(const Request& request, const Result& result) {
   }
   std::string text = ",\"tokens\":" + list(result.tokens);
   if (!result.token_logprobs.empty()) text += ",\"logprobs\":" + list(result.token_logprobs);
+  text += top_text(result);
   if (result.text) text += ",\"text\":" + quoted(*result.text);
   if (wants_seed(request)) text += cat(",\"seed\":", result.seed);
   return text + ",\"finish\":" + quoted(result.finish);

@@ -19,15 +19,23 @@ struct Usage {
   int64_t generated = 0;
 };
 
+// One of the likeliest at its place.
+struct TopToken {
+  int32_t token = 0;
+  float logprob = 0;
+  std::optional<std::string> text;  // when there is a tokenizer that has the token
+};
+
 struct Result {
   std::string status = "ok";  // or the name of a status code
   std::string message;
   // logits: one per id; logprobs: one per scored token; choices: one sum per choice; embed: vector
   std::vector<float> values;
   std::vector<std::vector<float>> choice_logprobs;
-  std::vector<int32_t> tokens;        // generate
-  std::vector<float> token_logprobs;  // generate, when they were asked for
-  std::optional<std::string> text;    // generate, when there is a tokenizer
+  std::vector<int32_t> tokens;             // generate
+  std::vector<float> token_logprobs;       // generate, when they were asked for
+  std::vector<std::vector<TopToken>> top;  // generate, logprobs: of each place, when asked for
+  std::optional<std::string> text;         // generate, when there is a tokenizer
   std::string finish;
   int64_t seed = 0;          // generate
   std::string task_fields;   // a task of texts: its part of the line

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -92,10 +93,11 @@ class BatchRun {
     }
   }
 
-  static bool wants_logprobs(const Request& request) {
+  // An option of the request; empty where it has none.
+  static std::string value_of(const Request& request, std::string_view name) {
     for (const auto& [key, value] : request.options)
-      if (key == "logprobs") return value == "true";
-    return false;
+      if (key == name) return value;
+    return {};
   }
 
   void add_request(Batch& batch, size_t i) {
@@ -115,8 +117,9 @@ class BatchRun {
       return;
     }
     if (request.task == Task::kGenerate && !request.stop.empty())
-      searches_.emplace(jobs_index_.size(), Watch{.search = StopSearch(text_.need(), request.stop),
-                                                  .wants_logprobs = wants_logprobs(request)});
+      searches_.emplace(jobs_index_.size(),
+                        Watch{.search = StopSearch(text_.need(), request.stop),
+                              .wants_logprobs = value_of(request, "logprobs") == "true"});
     jobs_index_.push_back(i);
   }
 
@@ -165,7 +168,10 @@ class BatchRun {
   void collect(const Job& job, size_t j) {
     const Request& request = requests_[jobs_index_[j]];
     Result& result = results_[jobs_index_[j]];
-    result = result_of(job, j, choice_sizes_[j]);
+    const auto top =
+        static_cast<size_t>(std::strtoull(value_of(request, "top_logprobs").c_str(), nullptr, 10));
+    result = result_of(job, j, choice_sizes_[j], top);
+    add_texts(result);
     if (request.task != Task::kGenerate) return;
     const auto it = searches_.find(j);
     if (it != searches_.end() && result.ok()) {
@@ -197,6 +203,13 @@ class BatchRun {
     }
   }
 
+  void add_texts(Result& result) {
+    Text* const text = result.top.empty() ? nullptr : text_.get();
+    if (!text) return;
+    for (std::vector<TopToken>& place : result.top)
+      for (TopToken& one : place) one.text = text->token_text(one.token);
+  }
+
   // The vocabulary of a model may be larger than that of its tokenizer.
   static void decode(Text& text, Result& result) {
     try {
@@ -214,6 +227,7 @@ class BatchRun {
     result.message.clear();
     result.finish = "stop";
     result.tokens.resize(std::min(result.tokens.size(), watch.search.tokens()));
+    result.top.resize(std::min(result.top.size(), result.tokens.size()));
     // The library keeps none for a cancelled request; the events had them.
     if (watch.wants_logprobs) {
       result.token_logprobs = watch.logprobs;

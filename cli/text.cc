@@ -100,6 +100,19 @@ class LibraryText : public Text {
         });
   }
 
+  std::optional<std::string> token_text(int32_t token) override {
+    prefix_error error = PREFIX_ERROR_INIT;
+    auto text = read<std::string>(
+        64,
+        [&](char* out, size_t n, size_t* needed, prefix_error* e) {
+          return f_.prefix_tokenizer_token_bytes(tokenizer_, token, out, n, needed, e);
+        },
+        &error);
+    if (error.code == PREFIX_OK) return text;
+    if (error.code != PREFIX_ERR_OUT_OF_RANGE) check(error.code, error);
+    return std::nullopt;
+  }
+
   std::string decode(const std::vector<int32_t>& tokens) override {
     return read<std::string>(
         8 * tokens.size() + 64, [&](char* out, size_t n, size_t* needed, prefix_error* error) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ class Text {
   virtual std::vector<int32_t> encode_chat(const std::string& messages) = 0;
   // Tokens that end a generation, as the model's files say; chat models have more than one.
   virtual std::vector<int32_t> end_tokens() = 0;
+  // The bytes of one token; nothing when the tokenizer does not have it.
+  virtual std::optional<std::string> token_text(int32_t token) = 0;
   // Special tokens are left out.
   virtual std::string decode(const std::vector<int32_t>& tokens) = 0;
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "logit_bias.h"
 
 namespace prefix_cli {
 namespace {
@@ -12,11 +13,13 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 // Options of the library under the same name; it checks which task has which.
-constexpr std::array<std::string_view, 20> kOptions = {
-    "recipe",      "instruction", "truncate",   "max_prompt_tokens",  "raw",         "top_n",
-    "stop",        "namespace",   "max_tokens", "temperature",        "top_k",       "top_p",
-    "min_p",       "seed",        "ignore_eos", "repetition_penalty", "stop_tokens", "priority",
-    "deadline_ms", "adapter"};
+constexpr std::array<std::string_view, 28> kOptions = {
+    "recipe",      "instruction", "truncate",   "max_prompt_tokens",  "raw",
+    "top_n",       "stop",        "namespace",  "frequency_penalty",  "max_tokens",
+    "temperature", "top_k",       "top_p",      "presence_penalty",   "min_p",
+    "seed",        "ignore_eos",  "min_tokens", "repetition_penalty", "stop_tokens",
+    "priority",    "deadline_ms", "adapter",    "allowed_tokens",     "logit_bias",
+    "json_schema", "regex",       "grammar"};
 
 std::string_view task_of(const OrderedJson& object) {
   const auto task = object.find("task");
@@ -92,6 +95,10 @@ class Fields {
     for (const auto& [key, value] : left_.items())
       if (std::find(kOptions.begin(), kOptions.end(), key) == kOptions.end())
         fail("task ", task, " has no field ", shown(key, 80));
+    if (has("logit_bias")) left_["logit_bias"] = logit_bias_text(left_["logit_bias"]);
+    // A schema is JSON within the line, or the text of it.
+    if (has("json_schema") && !left_["json_schema"].is_string())
+      left_["json_schema"] = left_["json_schema"].dump();
     return std::move(left_);
   }
 

@@ -30,10 +30,11 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, pool, source, engine, batch, job, queue, sim) are opaque. create, open,
- *     run and submit give one reference; retain adds one; release drops one, takes NULL and never
- *     fails. Children keep their parents alive, so any order of releases is right. A handle that
- *     was released or never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *  1. Handles (options, pool, source, engine, constraint, batch, job, queue, sim) are opaque.
+ *     create, open, run and submit give one reference; retain adds one; release drops one, takes
+ *     NULL and never fails. Children keep their parents alive, so any order of releases is right. A
+ *     handle that was released or never was one is answered with PREFIX_ERR_MISUSE, never with a
+ *     crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
  *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
  *     broke, and is written only on failure.
@@ -43,9 +44,9 @@
  *     any other that is too small is PREFIX_ERR_BUFFER_TOO_SMALL, and nothing is written but
  *     `needed`. Text is counted in bytes without the zero that always ends it: n bytes of text want
  *     a capacity of n + 1.
- *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
- *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that
- *     knows fewer leaves the rest alone. Smaller than the first release's layout is
+ *  4. Structs that the library fills or reads begin with struct_size, set by the caller to sizeof
+ *     (each has an _INIT macro that does it): a library that knows more fields takes those that
+ *     fit, one that knows fewer leaves the rest alone. Smaller than the first release's layout is
  *     PREFIX_ERR_STRUCT_TOO_OLD; but a prefix_error that small is left as it is, and the call
  *     answers with its own status.
  *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
@@ -210,7 +211,7 @@ PREFIX_API prefix_status prefix_options_set_double(prefix_options* options, cons
 /* 0 is false. */
 PREFIX_API prefix_status prefix_options_set_bool(prefix_options* options, const char* key,
                                                  size_t key_len, int32_t value, prefix_error* err);
-/* For option stop_tokens. */
+/* For options that are lists of whole numbers, as stop_tokens. */
 PREFIX_API prefix_status prefix_options_set_ints(prefix_options* options, const char* key,
                                                  size_t key_len, const prefix_token* values,
                                                  size_t n_values, prefix_error* err);
@@ -690,6 +691,57 @@ PREFIX_API prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t
 PREFIX_API prefix_status prefix_adapters_json(const prefix_engine* engine, char* buf, size_t cap,
                                               size_t* needed, prefix_error* err);
 
+/* ---- Constraint ----------------------------------------------------------------------------- */
+
+/* Which tokens may come next in a generation, as other code decides it: a grammar engine of the
+ * program. One constraint serves any number of requests, and each generation has a state of its
+ * own:
+ *
+ *   begin -> allow -> accept -> allow -> accept -> ... -> allow -> end
+ *
+ * What is allowed must follow from `user` and the tokens that were accepted: then rule 9 holds. The
+ * calls come from threads of the library, one at a time for a state, those of several states at
+ * once; the step of all requests that run waits for them. They must not throw, and call no function
+ * of this header: some come under locks of the engine.
+ *
+ * Their polling twin is a loop of prefix_batch_add_generate with max_tokens = 1 and option
+ * allowed_tokens, whose prompt ends with the tokens that there are. */
+typedef struct prefix_constraint prefix_constraint;
+
+/* A new state, before the first token of a generation. 0; any other number, here and in the next
+ * two, ends the request with INVALID_ARGUMENT and a sentence that has the number. */
+typedef int32_t (*prefix_constraint_begin)(void* user, void** state);
+/* Sets bit i % 32 of mask[i / 32] where token i may come next. The mask has a bit for each token of
+ * the model's vocabulary, words = (vocabulary + 31) / 32, and all of them are 0. Where the text may
+ * end here, the model's end tokens are among those that are allowed; a mask of no token ends the
+ * request with INVALID_ARGUMENT. */
+typedef int32_t (*prefix_constraint_allow)(void* state, uint32_t* mask, size_t words);
+/* The generation goes on behind this token; not called for the last one. */
+typedef int32_t (*prefix_constraint_accept)(void* state, prefix_token token);
+/* Once for each state, however the request ended. */
+typedef void (*prefix_constraint_end)(void* state);
+/* The last reference is gone, and every state has ended. */
+typedef void (*prefix_constraint_free)(void* user);
+
+typedef struct prefix_constraint_calls {
+  int32_t struct_size;
+  int32_t reserved;
+  prefix_constraint_begin begin;
+  prefix_constraint_allow allow;
+  prefix_constraint_accept accept;
+  prefix_constraint_end end;
+  prefix_constraint_free release; /* may be NULL */
+} prefix_constraint_calls;
+#define PREFIX_CONSTRAINT_CALLS_INIT {(int32_t)sizeof(prefix_constraint_calls), 0, 0, 0, 0, 0, 0}
+
+/* [any thread] The calls are copied. When this fails, `release` is not called. INVALID_ARGUMENT
+ * when one of the others is NULL. */
+PREFIX_API prefix_status prefix_constraint_create(const prefix_constraint_calls* calls, void* user,
+                                                  prefix_constraint** out, prefix_error* err);
+PREFIX_API prefix_status prefix_constraint_retain(prefix_constraint* constraint, prefix_error* err);
+/* [any thread] Batches and unfinished requests that have the constraint keep it. */
+PREFIX_API void prefix_constraint_release(prefix_constraint* constraint);
+
 /* ---- Batch ---------------------------------------------------------------------------------- */
 
 /* Requests to be run together. Token arrays are copied. `options` of a request may be NULL;
@@ -717,7 +769,8 @@ PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const pref
 /* log p(token i | tokens before i) for i in [from, n_tokens), from >= 1: n_tokens - from values.
  * They stay in the cache with their tokens: those that a request of this task or of choices has
  * asked for before have the same bits, and nothing is computed for them (but by recurrent
- * layers, which go over all tokens from the last state on where one is not known). */
+ * layers, which go over all tokens from the last state on where one is not known). With option
+ * top_logprobs, which this task and the continuations below take too, they are computed again. */
 PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
@@ -751,12 +804,19 @@ PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const p
                                                     size_t n_tokens, const prefix_options* options,
                                                     int64_t user_tag, size_t* index,
                                                     prefix_error* err);
-/* A continuation: options max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed,
- * stop_tokens, ignore_eos, logprobs. */
+/* A continuation, by the options for generation. They change the model's logits in this order:
+ * repetition_penalty, presence_penalty with frequency_penalty, logit_bias; then allowed_tokens,
+ * min_tokens and a constraint forbid tokens; then a token is drawn by top_k, temperature, min_p,
+ * top_p and seed. Where all are forbidden the request ends with INVALID_ARGUMENT. */
 PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, const prefix_options* options,
                                                    int64_t user_tag, size_t* index,
                                                    prefix_error* err);
+/* Request `index`, which generates, goes on with tokens that the constraint allows; NULL takes one
+ * away. Each run of the batch begins with a new state. OUT_OF_RANGE for an index beyond the batch,
+ * INVALID_ARGUMENT for a request that does not generate. */
+PREFIX_API prefix_status prefix_batch_constrain(prefix_batch* batch, size_t index,
+                                                prefix_constraint* constraint, prefix_error* err);
 /* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for
  * those who come later. */
 PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
@@ -909,6 +969,21 @@ PREFIX_API prefix_status prefix_job_result_logprobs(const prefix_job* job, size_
 PREFIX_API prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
                                                    prefix_token* out, size_t capacity,
                                                    size_t* needed, prefix_error* err);
+/* generate and logprobs with option top_logprobs = k: the k likeliest tokens and their log-probs
+ * for each place, that of a token which was generated or scored. Those of place p are [p * k,
+ * (p + 1) * k), the likeliest first, equal ones by their ids. They are the model's own, before
+ * options change its logits: the token that was drawn need not be among them. *needed: k times the
+ * places. tokens and logprobs may each be NULL with capacity 0. */
+PREFIX_API prefix_status prefix_job_result_top(const prefix_job* job, size_t index,
+                                               prefix_token* tokens, size_t capacity,
+                                               size_t* needed, float* logprobs,
+                                               size_t capacity_logprobs, prefix_error* err);
+/* generate: the k of one place, as soon as its TOKEN event can be read, and however the request
+ * ends. OUT_OF_RANGE for a place that is not there. */
+PREFIX_API prefix_status prefix_job_partial_top(const prefix_job* job, size_t index, size_t place,
+                                                prefix_token* tokens, size_t capacity,
+                                                size_t* needed, float* logprobs,
+                                                size_t capacity_logprobs, prefix_error* err);
 /* All values of all requests in one array, request after request: one call per batch. A request
  * that failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
  * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0.
@@ -1278,6 +1353,9 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_adapter_unload) \
   X(prefix_adapter_namespace) \
   X(prefix_adapters_json) \
+  X(prefix_constraint_create) \
+  X(prefix_constraint_retain) \
+  X(prefix_constraint_release) \
   X(prefix_batch_create) \
   X(prefix_batch_retain) \
   X(prefix_batch_release) \
@@ -1289,6 +1367,7 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_batch_add_continuations) \
   X(prefix_batch_add_embedding) \
   X(prefix_batch_add_generate) \
+  X(prefix_batch_constrain) \
   X(prefix_batch_add_warm) \
   X(prefix_batch_plan_json) \
   X(prefix_run) \
@@ -1310,6 +1389,8 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_job_result_tokens) \
   X(prefix_job_result_logprobs) \
   X(prefix_job_partial_tokens) \
+  X(prefix_job_result_top) \
+  X(prefix_job_partial_top) \
   X(prefix_job_all_values) \
   X(prefix_job_first_failure) \
   X(prefix_job_get_totals) \

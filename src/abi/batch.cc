@@ -5,6 +5,7 @@
 
 #include "abi/entry.h"
 #include "base/quote.h"
+#include "engine/logit_bias.h"
 #include "engine/plan_preview.h"
 
 namespace {
@@ -47,7 +48,8 @@ void require_scopes(const prefix::Options& options, Task task) {
     case Task::kLogits:
       return options.require_scopes({Scope::kRequest}, "a request for logits");
     case Task::kLogprobs:
-      return options.require_scopes({Scope::kRequest}, "a request for log-probabilities");
+      return options.require_scopes({Scope::kRequest}, "a request for log-probabilities",
+                                    "top_logprobs");
     case Task::kChoices:
       return options.require_scopes({Scope::kRequest}, "a request with choices");
     case Task::kWarm:
@@ -98,10 +100,16 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   s.top_p = static_cast<float>(o.get_float("top_p"));
   s.min_p = static_cast<float>(o.get_float("min_p"));
   s.repetition_penalty = static_cast<float>(o.get_float("repetition_penalty"));
+  s.presence_penalty = static_cast<float>(o.get_float("presence_penalty"));
+  s.frequency_penalty = static_cast<float>(o.get_float("frequency_penalty"));
+  s.logit_bias = prefix::parse_logit_bias(o.get("logit_bias"));
+  s.allowed_tokens = int_list(o.get("allowed_tokens"));
+  s.min_tokens = static_cast<int32_t>(o.get_int("min_tokens"));
   s.seed = o.get_int("seed");
   s.ignore_eos = o.get_bool("ignore_eos");
   s.stop_tokens = int_list(o.get("stop_tokens"));
   s.logprobs = o.get_bool("logprobs");
+  spec.top_logprobs = static_cast<int32_t>(o.get_int("top_logprobs"));
   return spec;
 }
 
@@ -255,6 +263,23 @@ prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token*
                                         int64_t user_tag, size_t* index, prefix_error* err) {
   return add("prefix_batch_add_generate", batch, Task::kGenerate, tokens, n_tokens, options,
              user_tag, index, err, [](RequestSpec&) {});
+}
+
+prefix_status prefix_batch_constrain(prefix_batch* batch, size_t index,
+                                     prefix_constraint* constraint, prefix_error* err) {
+  return guard("prefix_batch_constrain", err, [&] {
+    const auto object = object_of(batch);
+    std::shared_ptr<const prefix::Constraint> given;  // what it takes the place of goes last
+    if (constraint)
+      given = find<prefix::Constraint>(Kind::kConstraint, constraint, "the constraint");
+    std::lock_guard lock(object->mutex);
+    if (index >= object->requests.size())
+      fail(Code::kOutOfRange, "request ", index, "; the batch has ", object->requests.size());
+    RequestSpec& spec = object->requests[index];
+    if (spec.task != Task::kGenerate)
+      fail(Code::kInvalidArgument, "request ", index, " does not generate; it takes no constraint");
+    spec.constraint.swap(given);
+  });
 }
 
 prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,

@@ -26,6 +26,7 @@ struct prefix_job {};
 struct prefix_queue {};
 struct prefix_sim {};
 struct prefix_source {};
+struct prefix_constraint {};
 
 namespace prefix::abi {
 

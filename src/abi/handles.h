@@ -26,7 +26,8 @@ enum class Kind : uint32_t {
   kSim = 5,
   kQueue = 6,
   kSource = 7,
-  kPool = 8
+  kPool = 8,
+  kConstraint = 9
 };
 
 class HandleTable {

@@ -1,8 +1,10 @@
 // Jobs: a batch that was submitted, with its events and results. The last release of a job cancels
 // it unless it was detached.
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "abi/entry.h"
 
@@ -86,6 +88,19 @@ prefix_status result_list(const char* function, const prefix_job* job, size_t in
     const std::vector<T>& found = (partial ? result_of(*j, index) : success_of(*j, index)).*list;
     array_out(found.data(), found.size(), out, capacity, needed);
   });
+}
+
+// Two arrays of n elements each: both fit, or neither is written.
+void top_out(std::span<const int32_t> found, std::span<const float> found_logprobs,
+             prefix_token* tokens, size_t capacity, size_t* needed, float* logprobs,
+             size_t capacity_logprobs) {
+  if (capacity > 0) require(tokens, "tokens");
+  if (capacity_logprobs > 0) require(logprobs, "logprobs");
+  if (needed) *needed = found.size();
+  const bool wants_tokens = takes(found.size(), tokens, "tokens", capacity);
+  const bool wants_logprobs = takes(found.size(), logprobs, "logprobs", capacity_logprobs);
+  if (wants_tokens) std::ranges::copy(found, tokens);
+  if (wants_logprobs) std::ranges::copy(found_logprobs, logprobs);
 }
 
 void require_done(Job& job) {
@@ -276,6 +291,30 @@ prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, fl
                                          size_t capacity, size_t* needed, prefix_error* err) {
   return result_list("prefix_job_result_logprobs", job, index, &RequestResult::token_logprobs, out,
                      capacity, needed, err);
+}
+
+prefix_status prefix_job_result_top(const prefix_job* job, size_t index, prefix_token* tokens,
+                                    size_t capacity, size_t* needed, float* logprobs,
+                                    size_t capacity_logprobs, prefix_error* err) {
+  return guard("prefix_job_result_top", err, [&] {
+    const auto j = job_of(job);
+    const RequestResult& r = success_of(*j, index);
+    top_out(r.top_tokens, r.top_logprobs, tokens, capacity, needed, logprobs, capacity_logprobs);
+  });
+}
+
+prefix_status prefix_job_partial_top(const prefix_job* job, size_t index, size_t place,
+                                     prefix_token* tokens, size_t capacity, size_t* needed,
+                                     float* logprobs, size_t capacity_logprobs, prefix_error* err) {
+  return guard("prefix_job_partial_top", err, [&] {
+    const auto j = job_of(job);
+    require_index(*j, index);
+    if (j->spec(index).task != Task::kGenerate)
+      fail(Code::kInvalidArgument, "request ", index, " does not generate");
+    j->read_top(index, place, [&](std::span<const int32_t> ids, std::span<const float> of_them) {
+      top_out(ids, of_them, tokens, capacity, needed, logprobs, capacity_logprobs);
+    });
+  });
 }
 
 prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,

@@ -135,6 +135,22 @@ JobTotals Job::totals() {
   return totals_;
 }
 
+void Job::reserve_top(size_t i, size_t places) {
+  const size_t n = places * static_cast<size_t>(specs_[i].top_logprobs);
+  std::lock_guard lock(mutex_);
+  results_[i].top_tokens.reserve(n);
+  results_[i].top_logprobs.reserve(n);
+}
+
+void Job::add_top(size_t i, std::span<const ops::Candidate> top) noexcept {
+  std::lock_guard lock(mutex_);
+  RequestResult& result = results_[i];
+  for (const ops::Candidate& c : top) {
+    result.top_tokens.push_back(c.id);
+    result.top_logprobs.push_back(c.logit);
+  }
+}
+
 void Job::post(size_t i, Event::Kind kind, int32_t token, float logprob) noexcept {
   const Kept kept{.time_ns = ns_of(now_().time_since_epoch()),
                   .kind = kind,

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "engine/completion_queue.h"
 #include "engine/event_notice.h"
 #include "engine/request.h"
+#include "ops/logits.h"
 
 namespace prefix {
 
@@ -80,6 +82,20 @@ class Job {
 
   // Only after finished(i). Valid for the life of the job.
   const RequestResult& result(size_t i) const { return results_[i]; }
+  // read(tokens, logprobs) of the most likely ones of a place of a generation, finished or not.
+  // Throws kOutOfRange when it has not got that far.
+  template <typename Read>
+  void read_top(size_t i, size_t place, const Read& read) {
+    std::lock_guard lock(mutex_);
+    const auto k = static_cast<size_t>(specs_[i].top_logprobs);
+    const RequestResult& result = results_[i];
+    const size_t places = k > 0 ? result.top_tokens.size() / k : 0;
+    if (place >= places)
+      fail(Code::kOutOfRange, "place ", place, "; request ", i, " has the likeliest tokens of ",
+           places);
+    read(std::span(result.top_tokens).subspan(place * k, k),
+         std::span(result.top_logprobs).subspan(place * k, k));
+  }
   JobTotals totals();
 
   // --- scheduler side ---
@@ -87,6 +103,11 @@ class Job {
   // Each call of cancel() adds one to it, those before one in all.
   void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
+  // Room for what add_top() takes.
+  void reserve_top(size_t i, size_t places);
+  // Of the next token of a generation: the likeliest tokens, with their log-probs in place of
+  // logits.
+  void add_top(size_t i, std::span<const ops::Candidate> top) noexcept;
   // Events before the last one of a request. Where too many are not read, or there is no memory, a
   // kToken is counted instead, and the next event comes after a kLost. Without memory a kStarted is
   // left out.

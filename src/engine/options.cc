@@ -9,8 +9,10 @@
 #include "base/processors.h"
 #include "base/quote.h"
 #include "base/status.h"
+#include "engine/logit_bias.h"
 #include "engine/options_json.h"
 #include "ops/devices.h"
+#include "ops/logits.h"
 #include "tree/policy.h"
 
 namespace prefix {
@@ -130,6 +132,17 @@ constexpr OptionInfo kTable[] = {
      "Drop tokens below this share of the likeliest one's probability."},
     {"repetition_penalty", T::kFloat, S::kGenerate, "1", 1e-3, 1000, "",
      "Divides the logits of tokens that occurred; 1 = off."},
+    {"presence_penalty", T::kFloat, S::kGenerate, "0", -2, 2, "",
+     "Taken off the logits of tokens that were generated, however often."},
+    {"frequency_penalty", T::kFloat, S::kGenerate, "0", -2, 2, "",
+     "Taken off the logits of tokens for each time that they were generated."},
+    {"logit_bias", T::kString, S::kGenerate, "", 0, 0, "",
+     "Added to the logits of tokens, each in [-100, 100], as 464:-100,11:2.5; empty = none. It "
+     "makes tokens likelier or less likely and forbids none."},
+    {"allowed_tokens", T::kIntList, S::kGenerate, "", 0, 2147483647, "",
+     "Token ids that alone may be generated, as 1,2,3; empty = all."},
+    {"min_tokens", T::kInt, S::kGenerate, "0", 0, 1 << 24, "",
+     "Tokens before which no end token and none of stop_tokens may be generated."},
     {"seed", T::kInt, S::kGenerate, "-1", -1, kMax, "",
      "Same seed, same draw; -1 = a new one for each request, which its result tells."},
     {"ignore_eos", T::kBool, S::kGenerate, "false", 0, 0, "",
@@ -138,6 +151,9 @@ constexpr OptionInfo kTable[] = {
      "Further token ids that end generation, as 1,2,3."},
     {"logprobs", T::kBool, S::kGenerate, "false", 0, 0, "",
      "Keep the log-probability of each generated token. Not of tasks."},
+    {"top_logprobs", T::kInt, S::kGenerate, "0", 0, ops::kMaxCandidates, "",
+     "Keep so many of the likeliest tokens and their log-probabilities for each generated token, "
+     "and for each scored one of a request for log-probabilities. Not of tasks."},
     {"pooling", T::kString, S::kEmbedding, "last", 0, 0, "last|mean|first|tokens",
      "Which final hidden states make the vector: of the last token, the mean of all, of the first; "
      "tokens = a vector of each, not of tasks."},
@@ -177,6 +193,14 @@ constexpr OptionInfo kTable[] = {
      "answer, generate, chat: TEXT events while the texts are written."},
     {"stop", T::kStringList, S::kTask, "[]", 0, 0, "",
      "answer, generate, chat: texts before which an answer ends, besides the recipe's own."},
+    {"json_schema", T::kString, S::kTask, "", 0, 0, "",
+     "answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At "
+     "most one of this, regex and grammar."},
+    {"regex", T::kString, S::kTask, "", 0, 0, "",
+     "answer, generate, chat: a text matches this regular expression as a whole; empty = none."},
+    {"grammar", T::kString, S::kTask, "", 0, 0, "",
+     "answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is like "
+     "Lark's; empty = none."},
 };
 
 // Of the option cache_policy: the policies there are, and the one that chooses.
@@ -311,6 +335,7 @@ void check_value(const OptionInfo& o, std::string_view text) {
       break;
     case T::kString: {
       if (o.key == "cpus") parse_processors(text, "option cpus");
+      if (o.key == "logit_bias") parse_logit_bias(text);
       if (o.values.empty() || (o.key == "device" && ops::is_device_name(text))) break;
       const std::string list = "|" + std::string(o.values) + "|";
       if (text.empty() || text.find('|') != std::string_view::npos ||
@@ -424,13 +449,13 @@ double Options::get_float(std::string_view key) const { return parse_float(find(
 bool Options::get_bool(std::string_view key) const { return parse_bool(find(key), get(key)); }
 bool Options::is_set(std::string_view key) const { return values_.count(std::string(key)) != 0; }
 
-void Options::require_scopes(std::initializer_list<OptionScope> scopes,
-                             std::string_view what) const {
+void Options::require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what,
+                             std::string_view also) const {
   if (pool_ && std::find(scopes.begin(), scopes.end(), S::kEngine) == scopes.end())
     fail(Code::kInvalidArgument, "a pool is for engines; ", what, " does not take it");
   for (const auto& [key, value] : values_) {
     const OptionInfo& o = find(key);
-    if (std::find(scopes.begin(), scopes.end(), o.scope) != scopes.end()) continue;
+    if (std::find(scopes.begin(), scopes.end(), o.scope) != scopes.end() || key == also) continue;
     constexpr std::string_view kTakers[] = {"engines", "requests", "generation", "embeddings",
                                             "tasks"};
     fail(Code::kInvalidArgument, "option ", key, " is for ", kTakers[static_cast<size_t>(o.scope)],

@@ -67,8 +67,9 @@ class Options {
   bool get_bool(std::string_view key) const;
   bool is_set(std::string_view key) const;
   // Throws kInvalidArgument for an option that is set and of no effect on `what`, which takes those
-  // of these scopes.
-  void require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what) const;
+  // of these scopes, and `also`.
+  void require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what,
+                      std::string_view also = {}) const;
 
   // Worker threads to share with other engines, the one option that is no text; null: none.
   // Returns the one before.

@@ -31,8 +31,12 @@ void refuse_not_finite(Output& output) {
                        " is not finite (NaN or infinity), by its weights or by this input");
 }
 
-const Sampler& sampler_of(const Output& output) {
-  return *output.request->sequences[output.sequence].sampler;
+Sequence& sequence_of(const Output& output) { return output.request->sequences[output.sequence]; }
+Sampler& sampler_of(const Output& output) { return *sequence_of(output).sampler; }
+
+// From logits to log-probs.
+void subtract(std::span<ops::Candidate> list, double log_sum) {
+  for (ops::Candidate& c : list) c.logit = static_cast<float>(c.logit - log_sum);
 }
 
 }  // namespace
@@ -91,14 +95,18 @@ Heads::Read Heads::ask(Output& output) {
     const Sequence& s = request.sequences[output.sequence];
     reads_.want_stats(output.selected, ops::kWantSum);
     read.logits = reads_.want_logit(output.selected, request.token_at(s, output.position + 1));
+    if (spec.top_logprobs > 0)
+      read.candidates = reads_.want_candidates(output.selected, spec.top_logprobs);
     return read;
   }
-  reads_.want_stats(output.selected,
-                    spec.sampling.logprobs ? ops::kWantFirst | ops::kWantSum : ops::kWantFirst);
+  const bool sum = spec.sampling.logprobs || spec.top_logprobs > 0;
+  reads_.want_stats(output.selected, sum ? ops::kWantFirst | ops::kWantSum : ops::kWantFirst);
   const Sampler& sampler = sampler_of(output);
+  const int32_t drawn_from =
+      sampler.takes_largest() ? 0 : sampler.candidates(model_.config().vocab_size);
+  if (const int32_t k = std::max(drawn_from, spec.top_logprobs); k > 0)
+    read.candidates = reads_.want_candidates(output.selected, k);
   if (sampler.takes_largest()) return read;
-  read.candidates =
-      reads_.want_candidates(output.selected, sampler.candidates(model_.config().vocab_size));
   read.tokens = sampler.tokens();
   for (size_t i = 0; i < read.tokens.size(); ++i) {
     const size_t at = reads_.want_logit(output.selected, read.tokens[i]);
@@ -107,9 +115,30 @@ Heads::Read Heads::ask(Output& output) {
   return read;
 }
 
+void Heads::keep_top(const Read& read) const {
+  const Output& output = *read.output;
+  const RequestSpec& spec = output.request->spec();
+  const auto k = static_cast<size_t>(spec.top_logprobs);
+  if (k == 0) return;
+  const std::span<const ops::Candidate> likely = reads_.candidates(read.candidates).first(k);
+  const double log_sum = ops::log_sum_exp(reads_.stats(output.selected));
+  if (spec.task == Task::kGenerate) {
+    std::vector<ops::Candidate>& top = sequence_of(output).top;
+    std::ranges::copy(likely, top.begin());
+    subtract(top, log_sum);
+    return;
+  }
+  RequestResult& result = output.request->result();
+  size_t at = k * static_cast<size_t>(output.position + 1 - spec.from);
+  for (const ops::Candidate& c : likely) {
+    result.top_tokens[at] = c.id;
+    result.top_logprobs[at++] = static_cast<float>(c.logit - log_sum);
+  }
+}
+
 bool Heads::find_token(Read& read) const {
   Output& output = *read.output;
-  const Sampler& sampler = sampler_of(output);
+  Sampler& sampler = sampler_of(output);
   const ops::RowStats& stats = reads_.stats(output.selected);
   std::optional<ops::Candidate> found = ops::Candidate{stats.first, stats.top};
   if (!sampler.takes_largest()) {
@@ -122,6 +151,7 @@ bool Heads::find_token(Read& read) const {
   output.sampled.token = found->id;
   if (output.request->spec().sampling.logprobs)
     output.sampled.logprob = static_cast<float>(found->logit - ops::log_sum_exp(stats));
+  keep_top(read);
   return true;
 }
 
@@ -130,7 +160,8 @@ void Heads::finish(Read& read) const {
   const ops::RowStats& stats = reads_.stats(output.selected);
   if (output.request->spec().task != Task::kGenerate) {
     output.logprob = static_cast<float>(reads_.logit(read.logits) - ops::log_sum_exp(stats));
-    if (!std::isfinite(output.logprob)) refuse_not_finite(output);
+    if (!std::isfinite(output.logprob)) return refuse_not_finite(output);
+    keep_top(read);
   } else if (stats.first < 0 || !std::isfinite(stats.top)) {
     refuse_not_finite(output);
   } else {
@@ -146,11 +177,19 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
   model_.device().parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     Output& output = *outputs[i];
+    const std::span<const float> row(rows[i], vocab);
     try {
-      output.sampled = sampler_of(output).sample(std::span(rows[i], vocab));
-    } catch (const Error&) {  // all that sample() refuses
-      refuse_not_finite(output);
+      output.sampled = sampler_of(output).sample(row);
+    } catch (const Error& e) {
+      if (e.code() == Code::kNotFinite) return refuse_not_finite(output);
+      output.status = e.code();
+      output.message = e.message();
+      return;
     }
+    std::vector<ops::Candidate>& top = sequence_of(output).top;
+    if (top.empty()) return;
+    ops::top_candidates(row, top);
+    subtract(top, ops::log_sum_exp(row));
   });
 }
 

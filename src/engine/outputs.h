@@ -48,7 +48,7 @@ class Heads {
   // Where reads_ has what a token or a score is made of.
   struct Read {
     Output* output;
-    size_t candidates = 0;
+    size_t candidates = 0;             // of the most likely tokens
     size_t logits = 0;                 // of the target; of `tokens`
     std::vector<int32_t> tokens = {};  // whose logits the sampler needs besides
     bool whole_row = false;            // what was read does not suffice
@@ -68,6 +68,8 @@ class Heads {
   void finish(Read& read) const;
   // False when what was read does not tell.
   bool find_token(Read& read) const;
+  // The likeliest tokens that the request keeps of the row.
+  void keep_top(const Read& read) const;
   void sample_rows(const ops::LogitBlock& block, std::span<Output* const> outputs);
 
   Model& model_;

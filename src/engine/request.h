@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/constraint.h"
 
 namespace prefix {
 
@@ -23,6 +25,11 @@ enum class Pooling : int32_t { kLast = 0, kMean = 1, kFirst = 2, kTokens = 3 };
 
 enum class Finish : int32_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };
 
+struct LogitBias {
+  int32_t token = 0;
+  float bias = 0;
+};
+
 struct Sampling {
   int32_t max_tokens = 16;
   float temperature = 0;  // 0 = greedy
@@ -30,6 +37,14 @@ struct Sampling {
   float top_p = 1;
   float min_p = 0;
   float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  // Of each token once, ascending.
+  std::vector<LogitBias> logit_bias;
+  // Empty: all.
+  std::vector<int32_t> allowed_tokens;
+  // No token ends the generation before it has so many.
+  int32_t min_tokens = 0;
   int64_t seed = -1;  // below 0: none was asked for; a submitted request has one
   bool ignore_eos = false;
   std::vector<int32_t> stop_tokens;
@@ -69,6 +84,10 @@ struct RequestSpec {
   int32_t cache_priority = 0;                 // of what it leaves in the cache, in int16
   int64_t cache_ttl_ms = 0;                   // how long that stays unless used; 0: no limit
   std::vector<int32_t> checkpoint;            // tokens of the prompt after which a state is kept
+  // kGenerate: says which tokens may come next; null: all.
+  std::shared_ptr<const Constraint> constraint;
+  // kGenerate, kLogprobs: so many of the most likely tokens of each place are kept.
+  int32_t top_logprobs = 0;
   int64_t user_tag = 0;
 };
 
@@ -96,6 +115,10 @@ struct RequestResult {
   std::vector<int32_t> tokens;          // kGenerate
   std::vector<float> token_logprobs;    // kGenerate with logprobs; kChoices: all choices in a row
   std::vector<int64_t> choice_offsets;  // kChoices: choice i = token_logprobs[offset i, offset i+1)
+  // With top_logprobs = k, k for each place in a row. Those of a generation grow under the lock of
+  // its job (Job::add_top).
+  std::vector<int32_t> top_tokens;
+  std::vector<float> top_logprobs;
   Finish finish = Finish::kNone;
   Usage usage;
   Timing timing;

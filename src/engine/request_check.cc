@@ -1,12 +1,15 @@
 #include "engine/request_check.h"
 
+#include <algorithm>
 #include <cmath>
 #include <ostream>
 #include <span>
+#include <vector>
 
 #include "base/page.h"
 #include "base/quote.h"
 #include "engine/generation_pages.h"
+#include "ops/logits.h"
 
 namespace prefix {
 namespace {
@@ -83,6 +86,21 @@ void check_embedding(const RequestSpec& spec, const ModelConfig& config) {
          "; with option head there is a value for each label");
 }
 
+// Each once: a list with one twice was meant to have another one.
+void check_allowed(std::vector<int32_t> ids) {
+  std::ranges::sort(ids);
+  const auto twice = std::ranges::adjacent_find(ids);
+  if (twice != ids.end())
+    fail(Code::kInvalidArgument, "allowed_tokens has ", *twice, " more than once");
+}
+
+void check_top(int32_t top, int32_t vocab) {
+  const int32_t most = std::min(vocab, ops::kMaxCandidates);
+  if (top < 0 || top > most)
+    fail(Code::kOutOfRange, "top_logprobs is ", top, "; it must lie in [0, ", most,
+         "], the vocabulary has ", vocab, " tokens");
+}
+
 void check_sampling(const Sampling& s, int32_t vocab) {
   const auto refuse = [](const char* name, double value, const char* limit) {
     fail(Code::kOutOfRange, name, " is ", value, "; it must be ", limit);
@@ -95,6 +113,19 @@ void check_sampling(const Sampling& s, int32_t vocab) {
   if (!(s.min_p >= 0 && s.min_p <= 1)) refuse("min_p", s.min_p, "in [0, 1]");
   if (!(s.repetition_penalty > 0) || std::isinf(s.repetition_penalty))
     refuse("repetition_penalty", s.repetition_penalty, "a positive number");
+  if (!std::isfinite(s.presence_penalty))
+    refuse("presence_penalty", s.presence_penalty, "a number");
+  if (!std::isfinite(s.frequency_penalty))
+    refuse("frequency_penalty", s.frequency_penalty, "a number");
+  for (const LogitBias& one : s.logit_bias)
+    if (one.token < 0 || one.token >= vocab)
+      fail(Code::kOutOfRange, "logit_bias has token ", one.token, ", outside the vocabulary of ",
+           vocab, " tokens");
+  check_ids(s.allowed_tokens, vocab, "allowed_tokens");
+  check_allowed(s.allowed_tokens);
+  if (s.min_tokens < 0 || s.min_tokens > s.max_tokens)
+    fail(Code::kOutOfRange, "min_tokens is ", s.min_tokens, "; it must lie in [0, ", s.max_tokens,
+         "], up to max_tokens");
   check_ids(s.stop_tokens, vocab, "stop_tokens");
 }
 
@@ -159,6 +190,7 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
       if (spec.from < 1 || static_cast<size_t>(spec.from) >= n)
         fail(Code::kOutOfRange, "from is ", spec.from, "; it must be at least 1 and below the ", n,
              " tokens of the request");
+      check_top(spec.top_logprobs, config.vocab_size);
       break;
     case Task::kChoices:
       check_choices(spec, config, max_positions);
@@ -168,6 +200,7 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
       break;
     case Task::kGenerate:
       check_sampling(spec.sampling, config.vocab_size);
+      check_top(spec.top_logprobs, config.vocab_size);
       if (limits.state_pages > 0) check_states(spec, limits);
       break;
     case Task::kWarm:

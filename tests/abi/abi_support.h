@@ -53,6 +53,7 @@ using Queue = Handle<prefix_queue, prefix_queue_release>;
 using Sim = Handle<prefix_sim, prefix_sim_release>;
 using Source = Handle<prefix_source, prefix_source_release>;
 using Pool = Handle<prefix_pool, prefix_pool_release>;
+using Constraint = Handle<prefix_constraint, prefix_constraint_release>;
 
 // The status of a call, with its message when it is not the wanted one:
 //   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
@@ -129,6 +130,27 @@ inline Source make_source() {
   Source source;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_source_create(source.out(), e); });
   return source;
+}
+
+// Allows every token, and has no state.
+inline constexpr prefix_constraint_calls kAnyToken = {
+    sizeof(prefix_constraint_calls),
+    0,
+    [](void*, void** state) { return *state = nullptr, int32_t{0}; },
+    [](void*, uint32_t* mask, size_t words) {
+      for (size_t i = 0; i < words; ++i) mask[i] = ~uint32_t{0};
+      return int32_t{0};
+    },
+    [](void*, prefix_token) { return int32_t{0}; },
+    [](void*) {},
+    nullptr};
+
+inline Constraint make_constraint(const prefix_constraint_calls& calls, void* user = nullptr) {
+  Constraint constraint;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_constraint_create(&calls, user, constraint.out(), e);
+  });
+  return constraint;
 }
 
 inline Batch make_batch(prefix_engine* engine) {

@@ -1,4 +1,4 @@
-// The functions of the cache: look-up of many prompts, warm-up, namespaces of several parts,
+// The functions of the cache: lookup of many prompts, warm-up, namespaces of several parts,
 // pictures and events. What is left of the cache is in requests_test.cc and snapshots_test.cc.
 #include <algorithm>
 #include <chrono>
@@ -119,7 +119,7 @@ TEST(Cache, LookupTellsWhatIsBeingComputedNow) {
   const Options above =
       make_options({{"priority", "1"}, {"max_tokens", "2000"}, {"ignore_eos", "true"}});
   const auto is_done = [](const Job& job) { return prefix_job_wait(job, 0, nullptr) == PREFIX_OK; };
-  // On a machine that is busy a generation may be over before the look-up, and tells nothing then.
+  // On a machine that is busy a generation may be over before the lookup, and tells nothing then.
   for (int32_t first = 1; first < 100; ++first) {
     const Tokens prompt = counting(64, first);
     warm(engine, Tokens(prompt.begin(), prompt.begin() + 16));
@@ -144,7 +144,7 @@ TEST(Cache, LookupTellsWhatIsBeingComputedNow) {
     EXPECT_EQ(after.pending_tokens, 0);
     return;
   }
-  FAIL() << "every generation was over before the look-up";
+  FAIL() << "every generation was over before the lookup";
 }
 
 TEST(Cache, WarmedPromptsAreComputedOnceAndHaveNoValues) {

@@ -17,6 +17,7 @@ struct Handles {
   prefix_sim* sim = nullptr;
   prefix_source* source = nullptr;
   prefix_pool* pool = nullptr;
+  prefix_constraint* constraint = nullptr;
 };
 
 // All that is not a handle. Made by itself: everything NULL, and numbers that make no sense.
@@ -39,6 +40,8 @@ struct Arguments {
   prefix_source** source = nullptr;
   prefix_read_at read = nullptr;
   prefix_pool** pool = nullptr;
+  const prefix_constraint_calls* constraint_calls = nullptr;
+  prefix_constraint** constraint = nullptr;
   size_t* size = nullptr;
   int32_t* number_out = nullptr;
   int64_t* long_out = nullptr;
@@ -161,6 +164,9 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_adapter_namespace, kInvalid, h.engine, a.number, a.text, a.length,
                 a.number_out, a.err),
       ON_HANDLE(prefix_adapters_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
+      WITHOUT(prefix_constraint_create, kInvalid, a.constraint_calls, nullptr, a.constraint, a.err),
+      ON_HANDLE(prefix_constraint_retain, kOk, h.constraint, a.err),
+      RELEASE(prefix_constraint_release, h.constraint),
       WITHOUT(prefix_batch_create, kInvalid, h.engine, a.batch, a.err),
       ON_HANDLE(prefix_batch_retain, kOk, h.batch, a.err),
       RELEASE(prefix_batch_release, h.batch),
@@ -177,6 +183,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_batch_add_embedding, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0,
                 a.size, a.err),
       ON_HANDLE(prefix_batch_add_generate, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0, a.size,
+                a.err),
+      ON_HANDLE(prefix_batch_constrain, PREFIX_ERR_OUT_OF_RANGE, h.batch, a.length, h.constraint,
                 a.err),
       ON_HANDLE(prefix_batch_add_warm, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0, a.size,
                 a.err),
@@ -207,6 +215,10 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_job_partial_tokens, kOk, h.job, 0, a.tokens_out, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_job_first_failure, kOk, h.job, a.size, a.err),
       ON_HANDLE(prefix_job_result_logprobs, kOk, h.job, 0, a.floats, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_job_result_top, kOk, h.job, 0, a.tokens_out, a.capacity, a.size, a.floats,
+                a.capacity, a.err),
+      ON_HANDLE(prefix_job_partial_top, kInvalid, h.job, 0, 0, a.tokens_out, a.capacity, a.size,
+                a.floats, a.capacity, a.err),
       ON_HANDLE(prefix_job_all_values, kOk, h.job, a.floats, a.capacity, a.size, nullptr, 0, a.err),
       ON_HANDLE(prefix_job_get_totals, kInvalid, h.job, a.totals, a.err),
       ON_HANDLE(prefix_cache_lookup, kInvalid, h.engine, 0, a.tokens, a.n_tokens, a.cache, a.err),

@@ -27,6 +27,8 @@ struct GoodArguments : Arguments {
     source = &source_slot;
     read = [](void*, int64_t, void*, size_t) { return int32_t{1}; };
     pool = &pool_slot;
+    constraint_calls = &kAnyToken;
+    constraint = &constraint_slot;
     size = &size_slot;
     number_out = &number_slot;
     long_out = &long_slot;
@@ -62,6 +64,7 @@ struct GoodArguments : Arguments {
   prefix_sim* sim_slot = nullptr;
   prefix_source* source_slot = nullptr;
   prefix_pool* pool_slot = nullptr;
+  prefix_constraint* constraint_slot = nullptr;
   size_t size_slot = 0;
   int32_t number_slot = 0;
   int64_t long_slot = 0;
@@ -85,10 +88,11 @@ struct GoodArguments : Arguments {
 };
 
 Handles same_for_all(void* pointer) {
-  return {static_cast<prefix_options*>(pointer), static_cast<prefix_engine*>(pointer),
-          static_cast<prefix_batch*>(pointer),   static_cast<prefix_job*>(pointer),
-          static_cast<prefix_queue*>(pointer),   static_cast<prefix_sim*>(pointer),
-          static_cast<prefix_source*>(pointer),  static_cast<prefix_pool*>(pointer)};
+  return {static_cast<prefix_options*>(pointer),   static_cast<prefix_engine*>(pointer),
+          static_cast<prefix_batch*>(pointer),     static_cast<prefix_job*>(pointer),
+          static_cast<prefix_queue*>(pointer),     static_cast<prefix_sim*>(pointer),
+          static_cast<prefix_source*>(pointer),    static_cast<prefix_pool*>(pointer),
+          static_cast<prefix_constraint*>(pointer)};
 }
 
 // Every function that takes a handle must see that these are none.
@@ -118,11 +122,14 @@ struct LiveHandles {
   Sim sim = make_sim();
   Source source = make_source();
   Pool pool = make_pool();
+  Constraint constraint = make_constraint(kAnyToken);
   LiveHandles() {
     add_logits(batch, {1, 2, 3});
     job = run(engine, batch);
   }
-  Handles all() const { return {options, engine, batch, job, queue, sim, source, pool}; }
+  Handles all() const {
+    return {options, engine, batch, job, queue, sim, source, pool, constraint};
+  }
 };
 
 TEST(Handles, TheListOfTestedFunctionsIsTheHeaders) {
@@ -172,6 +179,7 @@ TEST(Handles, NullArgumentsWithLiveHandles) {
   prefix_sim_release(live.sim);
   prefix_source_release(live.source);
   prefix_pool_release(live.pool);
+  prefix_constraint_release(live.constraint);
   expect_works(live.engine);
 }
 
@@ -193,7 +201,7 @@ TEST(Handles, NeighboursOfALiveHandleAreMisuse) {
   for (const uint64_t by : {uint64_t{5}, ~uint64_t{0} - 10, uint64_t{1} << 32, uint64_t{1} << 27})
     expect_misuse({moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
                    moved(good.job, by), moved(good.queue, by), moved(good.sim, by),
-                   moved(good.source, by), moved(good.pool, by)},
+                   moved(good.source, by), moved(good.pool, by), moved(good.constraint, by)},
                   "a neighbour of a handle");
   expect_works(live.engine);
 }
@@ -205,7 +213,8 @@ TEST(Handles, OneKindIsNotAnother) {
       {reinterpret_cast<prefix_options*>(good.engine), reinterpret_cast<prefix_engine*>(good.batch),
        reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.queue),
        reinterpret_cast<prefix_queue*>(good.sim), reinterpret_cast<prefix_sim*>(good.source),
-       reinterpret_cast<prefix_source*>(good.pool), reinterpret_cast<prefix_pool*>(good.options)},
+       reinterpret_cast<prefix_source*>(good.pool), reinterpret_cast<prefix_pool*>(good.constraint),
+       reinterpret_cast<prefix_constraint*>(good.options)},
       "a handle of another kind");
   expect_works(live.engine);
 }

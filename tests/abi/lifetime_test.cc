@@ -275,7 +275,8 @@ TEST(Lifetime, AForkedChildIsToldSo) {
   const Sim sim = make_sim();
   const Source source = make_source();
   const Pool pool = make_pool();
-  const Handles live = {options, engine, batch, job, queue, sim, source, pool};
+  const Constraint constraint = make_constraint(kAnyToken);
+  const Handles live = {options, engine, batch, job, queue, sim, source, pool, constraint};
   const int wrong = in_a_child([&] {
     int number = 0;
     for (const Function& f : every_function()) {

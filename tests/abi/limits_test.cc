@@ -238,8 +238,10 @@ TEST(Limits, WaitsThatRunOutChangeNothing) {
   });
   expect(PREFIX_ERR_MISUSE,
          [&](prefix_error* e) { return prefix_job_partial_tokens(job, 3, &token, 1, nullptr, e); });
+  size_t index = SIZE_MAX;  // by which a caller tells this from a request that failed
   expect(PREFIX_ERR_MISUSE,
-         [&](prefix_error* e) { return prefix_job_first_failure(job, nullptr, e); });
+         [&](prefix_error* e) { return prefix_job_first_failure(job, &index, e); });
+  EXPECT_EQ(index, SIZE_MAX);
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, kForever, e); });
   EXPECT_EQ(finished_count(job), size_t{kMany});

@@ -47,6 +47,22 @@ TEST(Memory, HandlesAndOptions) {
                     }});
 }
 
+TEST(Memory, AConstraintThatIsNotMadeIsNotReleased) {
+  prefix_constraint_calls calls = kAnyToken;
+  calls.release = [](void* user) { ++*static_cast<int*>(user); };
+  int released = 0;
+  prefix_constraint* made = nullptr;
+  every_allocation(
+      {"prefix_constraint_create",
+       [&](prefix_error* e) { return prefix_constraint_create(&calls, &released, &made, e); },
+       [&](bool ok) {
+         EXPECT_EQ(made != nullptr, ok);
+         EXPECT_EQ(released, 0);
+         prefix_constraint_release(std::exchange(made, nullptr));
+         EXPECT_EQ(std::exchange(released, 0), ok ? 1 : 0);
+       }});
+}
+
 TEST(Memory, AddingToABatchIsAllOrNothing) {
   const Engine engine = make_engine();
   const Batch batch = make_batch(engine);
@@ -231,14 +247,21 @@ TEST(Memory, Submitting) {
 // from then on.
 void run_out(Fail how, int64_t nth, int64_t* failures) {
   const Engine engine = make_engine({{"rows", "16"}});
-  const Options options =
-      make_options({{"max_tokens", "6"}, {"ignore_eos", "true"}, {"temperature", "1"}});
+  const Options options = make_options({{"max_tokens", "6"},
+                                        {"ignore_eos", "true"},
+                                        {"temperature", "1"},
+                                        {"frequency_penalty", "1"},
+                                        {"top_logprobs", "3"}});
+  const Constraint constraint = make_constraint(kAnyToken);
   const Batch batch = make_batch(engine);
   const Tokens choice_tokens = {4, 5, 6};
   const int64_t offsets[] = {0, 1, 3};
   for (int i = 0; i < 3; ++i) {
     add_logits(batch, {1, 2, 3, i});
     add_generate(batch, {1, 2, i}, options);
+    if (i == 0) {
+      ASSERT_EQ(prefix_batch_constrain(batch, 1, constraint, nullptr), PREFIX_OK);
+    }
     ASSERT_EQ(prefix_batch_add_choices(batch, choice_tokens.data(), 3, choice_tokens.data(), 3,
                                        offsets, 3, nullptr, 0, nullptr, nullptr),
               PREFIX_OK);

@@ -50,9 +50,29 @@ TEST(Options, ListThemselves) {
     EXPECT_TRUE(!number || o.minimum < o.maximum);
   }
   for (const char* promised :  // by the comments of the header
-       {"isa", "cache_bytes", "namespace", "deadline_ms", "dimensions", "normalize", "max_tokens",
-        "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop_tokens",
-        "ignore_eos", "logprobs", "stop"})
+       {"isa",
+        "cache_bytes",
+        "namespace",
+        "deadline_ms",
+        "dimensions",
+        "normalize",
+        "max_tokens",
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "repetition_penalty",
+        "seed",
+        "stop_tokens",
+        "ignore_eos",
+        "logprobs",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+        "logit_bias",
+        "allowed_tokens",
+        "min_tokens",
+        "top_logprobs"})
     EXPECT_EQ(keys.count(promised), 1u) << promised;
   prefix_option_details out{};
   out.struct_size = sizeof(out);
@@ -135,14 +155,15 @@ TEST(Options, AreRefusedWhereTheyHaveNoEffect) {
       return prefix_batch_add_logits(batch, prompt.data(), 3, prompt.data(), 3, options, 0, nullptr,
                                      e);
     });
-    check(any, [&](prefix_error* e) {
+    const bool scored = any || o.key == std::string_view("top_logprobs");
+    check(scored, [&](prefix_error* e) {
       return prefix_batch_add_logprobs(batch, prompt.data(), 3, 1, options, 0, nullptr, e);
     });
     check(any, [&](prefix_error* e) {
       return prefix_batch_add_choices(batch, prompt.data(), 3, prompt.data(), 1, ends, 2, options,
                                       0, nullptr, e);
     });
-    check(any, [&](prefix_error* e) {
+    check(scored, [&](prefix_error* e) {
       return prefix_batch_add_continuations(batch, prompt.data(), 3, prompt.data(), 1, ends, 2,
                                             options, 0, nullptr, e);
     });
@@ -306,6 +327,29 @@ TEST(Options, KeepTheirTypes) {
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, "JSON array"});
     }
   }
+}
+
+TEST(Options, ABiasIsTokensWithNumbers) {
+  const Options options = make_options({});
+  for (const char* right :
+       {"", "0:0", "464:-100,11:2.5", "2147483647:100", "5:1e-3,4:-0,3:1", "130:99.999"}) {
+    set(options, "logit_bias", right, PREFIX_OK);
+    EXPECT_EQ(get(options, "logit_bias"), right);
+  }
+  set(options, "logit_bias", "7:1", PREFIX_OK);
+  for (const char* wrong : {"5", "5:", ":1", "5:x", "x:1", "5:1,", ",", "5:1,,6:1", "5:1;6:1",
+                            "5:1, 6:1", " 5:1", "5:1 ", "5:nan", "5:1:2", "5.0:1", "{\"5\": 1}"})
+    set(options, "logit_bias", wrong, PREFIX_ERR_INVALID_ARGUMENT,
+        {"logit_bias", "464:-100,11:2.5"});
+  set(options, "logit_bias", "5:1,6:1,5:2", PREFIX_ERR_INVALID_ARGUMENT,
+      {"logit_bias", "token 5", "twice"});
+  for (const char* beyond : {"5:100.5", "5:-101", "5:1e400", "5:inf", "6:1,5:1e9"})
+    set(options, "logit_bias", beyond, PREFIX_ERR_OUT_OF_RANGE,
+        {"logit_bias", "bias", "[-100, 100]"});
+  for (const char* beyond : {"-1:1", "2147483648:1", "99999999999999999999:1"})
+    set(options, "logit_bias", beyond, PREFIX_ERR_OUT_OF_RANGE,
+        {"logit_bias", "token", "[0, 2147483647]"});
+  EXPECT_EQ(get(options, "logit_bias"), "7:1") << "what failed changed nothing";
 }
 
 std::string json_of(const Options& options) {

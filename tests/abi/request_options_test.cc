@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -83,6 +84,96 @@ TEST(RequestOptions, OfDrawing) {
       tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}, {"repetition_penalty", "1000"}});
   EXPECT_EQ(std::set(once.begin(), once.end()).size(), once.size());
   EXPECT_LT(std::set(greedy.begin(), greedy.end()).size(), greedy.size());
+}
+
+TEST(RequestOptions, OfWhatIsLikelier) {
+  const Engine engine = make_engine();
+  const auto tokens = [&](const char* key, const char* value) {
+    return generate(engine, {{"max_tokens", "40"}, {"ignore_eos", "true"}, {key, value}}).tokens;
+  };
+  const Tokens greedy = tokens("seed", "1");
+  const auto most = [](const Tokens& list) {
+    std::map<prefix_token, int> counts;
+    for (const prefix_token token : list) ++counts[token];
+    return std::ranges::max_element(counts, {}, &std::pair<const prefix_token, int>::second)
+        ->second;
+  };
+  // The model likes to say the same again.
+  EXPECT_LT(most(tokens("frequency_penalty", "2")), most(greedy));
+  EXPECT_GT(most(tokens("frequency_penalty", "-2")), most(tokens("frequency_penalty", "2")));
+  EXPECT_NE(tokens("presence_penalty", "2"), tokens("frequency_penalty", "2"));
+  const Tokens biased = tokens("logit_bias", "77:100");
+  EXPECT_EQ(most(biased), std::ranges::count(biased, 77));
+  EXPECT_EQ(tokens("logit_bias", "77:0"), greedy);
+  EXPECT_EQ(std::ranges::count(greedy, 77), 0);
+}
+
+TEST(RequestOptions, OfWhatMayCome) {
+  const Engine engine = make_engine();
+  const Generated two = generate(engine, {{"max_tokens", "40"},
+                                          {"temperature", "1000"},
+                                          {"seed", "4"},
+                                          {"allowed_tokens", "77,5"},
+                                          {"logprobs", "true"}});
+  EXPECT_EQ(std::ranges::count(two.tokens, 77) + std::ranges::count(two.tokens, 5), 40);
+  EXPECT_GT(std::ranges::count(two.tokens, 77), 5);
+  EXPECT_GT(std::ranges::count(two.tokens, 5), 5);
+  EXPECT_LT(two.logprobs.front(), -1) << "of the model's own distribution";
+  const Generated longer = generate(engine, {{"max_tokens", "40"},
+                                             {"temperature", "1000"},
+                                             {"seed", "4"},
+                                             {"allowed_tokens", "77,5"},
+                                             {"stop_tokens", "5"},
+                                             {"min_tokens", "20"}});
+  EXPECT_EQ(longer.finish, PREFIX_FINISH_STOP);
+  EXPECT_EQ(std::ranges::count(longer.tokens, 5), 1);
+  EXPECT_GT(longer.tokens.size(), 20u);
+}
+
+// Each of them fails alone, with what was wrong.
+TEST(RequestOptions, OfTokensThatAreNotThere) {
+  const Engine engine = make_engine();
+  const struct {
+    Settings settings;
+    prefix_status status;
+    const char* message;
+  } kBad[] = {
+      {{{"logit_bias", "5:1,131:2"}},
+       PREFIX_ERR_OUT_OF_RANGE,
+       "logit_bias has token 131, outside the vocabulary of 131 tokens"},
+      {{{"allowed_tokens", "5,131"}},
+       PREFIX_ERR_OUT_OF_RANGE,
+       "allowed_tokens[1] is 131, outside the vocabulary of 131 tokens"},
+      {{{"allowed_tokens", "5,7,5"}},
+       PREFIX_ERR_INVALID_ARGUMENT,
+       "allowed_tokens has 5 more than once"},
+      {{{"min_tokens", "17"}},
+       PREFIX_ERR_OUT_OF_RANGE,
+       "min_tokens is 17; it must lie in [0, 16], up to max_tokens"},
+      {{{"allowed_tokens", "5"}, {"stop_tokens", "5"}, {"min_tokens", "1"}},
+       PREFIX_ERR_INVALID_ARGUMENT,
+       "nothing may come as token 1 of the generation: allowed_tokens, min_tokens and the "
+       "constraint, those of them that are set, forbid all"},
+  };
+  const Batch batch = make_batch(engine);
+  for (const auto& bad : kBad)
+    for (const char* temperature : {"0", "1"}) {
+      const Options options = make_options(bad.settings);
+      expect(PREFIX_OK, [&](prefix_error* e) {
+        return prefix_options_set(options, "temperature", PREFIX_NUL, temperature, PREFIX_NUL, e);
+      });
+      add_generate(batch, kPrompt, options);
+    }
+  add_generate(batch, kPrompt, make_options({}));
+  const Job job = run(engine, batch);
+  size_t index = 0;
+  for (const auto& bad : kBad)
+    for (int i = 0; i < 2; ++i, ++index) {
+      EXPECT_EQ(info_of(job, index).status, bad.status);
+      EXPECT_EQ(message_of(job, index), bad.message);
+      expect_no_arrays(job, index, bad.status);
+    }
+  EXPECT_EQ(info_of(job, index).status, PREFIX_OK) << message_of(job, index);
 }
 
 // Without a seed each request draws for itself, and its result tells how to draw that again.
@@ -201,6 +292,12 @@ TEST(RequestOptions, TheEndTokensAreThoseOfTheFiles) {
 // By a token that is drawn as often as any other.
 TEST(RequestOptions, OfTheEndOfAText) {
   const Engine engine = ending_engine("7");
+  const Generated late = generate(
+      engine,
+      {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}, {"min_tokens", "1500"}});
+  EXPECT_EQ(late.finish, PREFIX_FINISH_STOP);
+  EXPECT_EQ(std::ranges::count(late.tokens, 7), 1);
+  EXPECT_GT(late.tokens.size(), 1500u);
   const Generated drawn =
       generate(engine, {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}});
   EXPECT_EQ(drawn.finish, PREFIX_FINISH_STOP);

@@ -66,7 +66,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(before["tick"], after["tick"])
 
     def test_ticks_and_victims_of_sglang(self):
-        # Reads of the clock: 2 for the root, 1 for each insertion and look-up with a key, 2 for each new node.
+        # Reads of the clock: 2 for the root, 1 for each insertion and lookup with a key, 2 for each new node.
         results = ops([
             insert(1, 2, 3, 4),  # 2 + 1 + leaf 2 = 5
             insert(1, 2, 5),     # + 1 + split [1 2] 2 + leaf 2 = 10
@@ -78,7 +78,7 @@ class Operations(unittest.TestCase):
         ], "--compat", "sglang")
         self.assertEqual([r["tick"] for r in results], [5, 10, 13, 13, 14, 15, 15, 15, 15, 15])
         self.assertEqual([r.get("matched") for r in results[:6]], [0, 2, 3, 0, 0, 0])
-        # Leaves: [5], created and last used at 8, and [4], refreshed at 10 by the look-up that split it. Then [3] is a
+        # Leaves: [5], created and last used at 8, and [4], refreshed at 10 by the lookup that split it. Then [3] is a
         # leaf, and [1 2] after it goes too, although one token would do: whole nodes go.
         self.assertEqual([r["freed"] for r in results[6:9]], [[4], [3], [2, 0, 1]])
         self.assertEqual(results[9]["nodes"], [])

@@ -145,6 +145,36 @@ class Run(unittest.TestCase):
         self.assertEqual(stopped["finish"], "stop")
         self.assertEqual(stopped["tokens"], a["tokens"][:2])
 
+    def test_options_that_change_what_is_likely(self):
+        base = {"tokens": [1, 5, 9], "max_tokens": 60, "ignore_eos": True}
+        plain, frequency, presence, bias, allowed, late, none = run([
+            base, {**base, "frequency_penalty": 2}, {**base, "presence_penalty": 2.0}, {**base, "logit_bias": {"77": 100, "5": -0.5}},
+            {**base, "allowed_tokens": [77, 5]}, {**base, "logit_bias": {"77": 100}, "stop_tokens": [77], "min_tokens": 3},
+            {**base, "logit_bias": {}, "allowed_tokens": [], "min_tokens": 0}])
+        most = lambda result: max(map(result["tokens"].count, result["tokens"]))
+        self.assertLess(most(frequency), most(plain))
+        self.assertNotEqual(presence["tokens"], frequency["tokens"])
+        self.assertIn(77, bias["tokens"])
+        self.assertLessEqual(set(allowed["tokens"]), {77, 5})
+        self.assertEqual((late["tokens"].index(77), late["finish"]), (3, "stop"))
+        self.assertEqual(none["tokens"], plain["tokens"])
+
+    def test_the_likeliest_tokens(self):
+        generated, scored, drawn, other = run([
+            {"tokens": [1, 5, 9], "max_tokens": 2, "top_logprobs": 3, "logprobs": True},
+            {"tokens": [1, 5, 9, 12], "task": "logprobs", "from": 2, "top_logprobs": 131},
+            {"tokens": [1, 5, 9], "max_tokens": 2, "top_logprobs": 3, "temperature": 100, "seed": 3, "frequency_penalty": 1},
+            {"tokens": [1, 5, 9], "max_tokens": 2}])
+        self.assertEqual([len(place) for place in generated["top_logprobs"]], [3, 3])
+        for token, logprob, place in zip(generated["tokens"], generated["logprobs"], generated["top_logprobs"]):
+            self.assertEqual(place[0], {"token": token, "logprob": logprob})
+            self.assertEqual(sorted(place, key=lambda one: -one["logprob"]), place)
+        for token, logprob, place in zip([9, 12], scored["logprobs"], scored["top_logprobs"]):
+            self.assertEqual({one["token"]: one["logprob"] for one in place}[token], logprob)
+            self.assertEqual(len(place), 131)
+        self.assertEqual(drawn["top_logprobs"][0], generated["top_logprobs"][0])
+        self.assertNotIn("top_logprobs", other)
+
     def test_bad_lines_fail_alone(self):
         good = {"tokens": [1, 2], "task": "logits", "ids": [1]}
         bad = {

@@ -136,15 +136,19 @@ class WithText(unittest.TestCase):
         whole, = self.run_text([request])
         words = [f"w{t}" for t in whole["tokens"] if t > 1]
         self.assertEqual(whole["text"].split(), words)
+        top, = self.run_text([{**request, "top_logprobs": 131}])
+        self.assertEqual(top["tokens"], whole["tokens"])
+        self.assertTrue(all(one["text"].strip() == f"w{one['token']}" for one in top["top_logprobs"][0] if one["token"] > 1))
         stop = f"w{whole['tokens'][3]}"
         first = whole["tokens"].index(whole["tokens"][3])
         for _ in range(5):  # never depends on when the engine sees the cancellation
-            cut, = self.run_text([{**request, "max_tokens": 2000, "stop": ["never", stop]}])
+            cut, = self.run_text([{**request, "max_tokens": 2000, "stop": ["never", stop], "top_logprobs": 131}])
             self.assertEqual(cut["status"], "ok", cut)
             self.assertEqual(cut["finish"], "stop")
             self.assertLessEqual(len(cut["tokens"]), first + 1)
             self.assertEqual(cut["tokens"], whole["tokens"][:len(cut["tokens"])])
             self.assertEqual(cut["logprobs"], whole["logprobs"][:len(cut["tokens"])])
+            self.assertEqual(cut["top_logprobs"], top["top_logprobs"][:len(cut["tokens"])])
             self.assertEqual(cut["usage"]["generated"], len(cut["tokens"]))
             self.assertTrue(whole["text"].startswith(cut["text"]))
             self.assertNotIn(stop, cut["text"])
@@ -285,9 +289,9 @@ class WithText(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ""))
         self.assertIn("token id 139; the model has ids in [0, 131)", done.stderr)
 
-    def test_a_stop_string_may_end_in_bytes(self):
-        """Bytes of a character are held back until another token comes; here every token is one."""
-        model = SHARED["folder"] / "bytes"
+    def model_of_bytes(self, name):
+        """A model whose tokens are single bytes."""
+        model = SHARED["folder"] / name
         shutil.copytree(SHARED["model"], model)
         vocabulary = {"<unk>": 0, **{f"<0x{byte:02X}>": byte for byte in range(1, 131)}}
         (model / "tokenizer.json").write_text(json.dumps({
@@ -296,6 +300,11 @@ class WithText(unittest.TestCase):
             "model": {"type": "BPE", "dropout": None, "unk_token": "<unk>", "continuing_subword_prefix": None,
                       "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "vocab": vocabulary, "merges": []},
         }))
+        return model
+
+    def test_a_stop_string_may_end_in_bytes(self):
+        """Bytes of a character are held back until another token comes; here every token is one."""
+        model = self.model_of_bytes("bytes")
         request = {"text": "AB", "max_tokens": 6, "ignore_eos": True, "logprobs": True}
         done = prefix("run", "--model", model, stdin=lines([request]))
         whole = json.loads(done.stdout)
@@ -307,6 +316,25 @@ class WithText(unittest.TestCase):
             self.assertEqual((result["text"], result["finish"]), (text, "stop"))
             self.assertEqual(result["tokens"], whole["tokens"][:tokens])
             self.assertEqual(result["logprobs"], whole["logprobs"][:tokens])
+
+    def test_texts_by_rules(self):
+        model = self.model_of_bytes("rules")
+        (model / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<0x02>"}))
+        task = {"task": "generate", "prompts": ["AB"], "max_tokens": 60}
+        done = prefix("run", "--model", model, stdin=lines([
+            {**task, "json_schema": {"const": {"z": [1, "x"], "a": None}, "x-guidance": {"whitespace_flexible": False}}},
+            {**task, "json_schema": '{"type": "integer", "minimum": 7, "maximum": 7}'},
+            {**task, "json_schema": False},
+            {**task, "regex": "(ab){3}"},
+            {**task, "grammar": 'start: "x" "y"'},
+            {**task, "regex": ["a"]},
+        ]))
+        schema, text, never, regex, grammar, wrong = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(schema["texts"], ['{"z":[1,"x"],"a":null}'])
+        self.assertEqual((text["texts"], regex["texts"], grammar["texts"]), (["7"], ["ababab"], ["xy"]))
+        self.assertEqual({one["finish"][0] for one in (schema, text, regex, grammar)}, {"stop"})
+        self.assertIn("option json_schema: Unsatisfiable schema", never["message"])
+        self.assertIn("regex", wrong["message"])
 
     def test_keys_of_messages_keep_their_order(self):
         model = SHARED["folder"] / "printing"
@@ -366,6 +394,9 @@ class WithText(unittest.TestCase):
             ({"task": "chat", "conversations": {}}, "a list of conversations"),
             ({"task": "generate", "prompts": ["w5"], "stop": 5}, "a text or a list of texts"),
             ({"task": "generate", "prompts": "w5"}, "prompts"),
+            ({"task": "generate", "prompts": ["w5"], "regex": "w5"}, "not those of its tokens one after the other"),
+            ({"task": "chat", "messages": [{"role": "user", "content": "w5"}], "json_schema": "{"}, "option json_schema: EOF"),
+            ({"task": "rerank", "query": "w5", "documents": ["w6"], "grammar": "x"}, "answer, generate, chat"),
             ({"task": "answer", "questions": ["w5"]}, "context"),
             ({"task": "classify", "texts": ["w5"]}, "labels"),
             ({"task": "classify", "texts": ["w5"], "labels": ["w5"], "max_tokens": "x"}, "max_tokens"),

@@ -266,6 +266,17 @@ class Usage(unittest.TestCase):
             result, = run([{"tokens": [1, 5], "task": "embed", field: value}], code=1)
             self.assertIn(f"field {field} is of task {owner}; a request for embed does not take it", result["message"])
 
+    def test_a_bias_that_is_none_is_refused(self):
+        request = {"tokens": [1, 5, 9], "max_tokens": 1}
+        for bias in ([[5, 1]], "5:1", 5, None, {"5:1,6": 1}, {"": 1}, {"-5": 1}, {"5": "1"}, {"5": None}):
+            for line in ({**request, "logit_bias": bias}, {"task": "generate", "prompts": ["w5"], "logit_bias": bias}):
+                result, = run([line], code=1)
+                self.assertRegex(result["message"], "^line 1: logit_bias = .* is not an object of token ids with numbers$")
+        for bias, needle in (({"5": 101}, 'bias "101" is outside [-100, 100]'), ({"131": 1}, "logit_bias has token 131"),
+                             ({"5": 1, "05": 2}, "token 5 is there twice")):
+            result, = run([{**request, "logit_bias": bias}], code=1)
+            self.assertIn(needle, result["message"])
+
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
         commands = re.findall(r"^  ([a-z-]+) ", prefix("--help").stdout, re.M)

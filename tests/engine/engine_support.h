@@ -68,7 +68,8 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
 
 inline bool same_bits(const RequestResult& a, const RequestResult& b) {
   return a.status == b.status && a.tokens == b.tokens && same_bits(a.values, b.values) &&
-         same_bits(a.token_logprobs, b.token_logprobs);
+         same_bits(a.token_logprobs, b.token_logprobs) && a.top_tokens == b.top_tokens &&
+         same_bits(a.top_logprobs, b.top_logprobs);
 }
 
 }  // namespace prefix::testing_support

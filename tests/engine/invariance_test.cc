@@ -8,6 +8,7 @@
 #include <random>
 
 #include "engine/engine_support.h"
+#include "engine/generation_support.h"
 #include "ops/op.h"
 #include "support/tiny_engine.h"
 
@@ -17,6 +18,7 @@ namespace {
 using testing_support::make_engine;
 using testing_support::random_tokens;
 using testing_support::same_bits;
+using testing_support::SumsConstraint;
 using testing_support::TinyCheckpoint;
 
 RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
@@ -57,6 +59,10 @@ RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>&
         spec.sampling.seed = static_cast<int64_t>(random());
       }
   }
+  static SumsConstraint sums;
+  static const std::shared_ptr<const Constraint> constraint = sums.constraint();
+  if (spec.task == Task::kLogprobs || spec.task == Task::kGenerate)
+    testing_support::add_options(spec, vocab, constraint);
   return spec;
 }
 
@@ -65,6 +71,8 @@ void expect_same(const RequestResult& a, const RequestResult& b, const std::stri
   ASSERT_EQ(a.tokens, b.tokens) << where;
   ASSERT_TRUE(same_bits(a.values, b.values)) << where;
   ASSERT_TRUE(same_bits(a.token_logprobs, b.token_logprobs)) << where;
+  ASSERT_EQ(a.top_tokens, b.top_tokens) << where;
+  ASSERT_TRUE(same_bits(a.top_logprobs, b.top_logprobs)) << where;
 }
 
 struct Level {

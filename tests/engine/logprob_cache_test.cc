@@ -118,7 +118,9 @@ TEST_P(LogprobCache, AskedForAgainNothingIsComputed) {
 TEST_P(LogprobCache, WhateverIsLeftOfThemTheBitsAreTheSame) {
   for (const char* rows : {"7", "64"}) {
     const auto engine = open(*GetParam().recurrent ? 60 : 14, {{"rows", rows}});
-    const std::vector<RequestSpec> pool = random_scores(random, 12);
+    std::vector<RequestSpec> pool = random_scores(random, 12);
+    for (size_t i = 0; i < pool.size(); i += 4)
+      if (pool[i].task == Task::kLogprobs) pool[i].top_logprobs = 3;
     int64_t unread = 0;
     for (int round = 0; round < 24 + cases(36); ++round) {
       std::vector<RequestSpec> batch;
@@ -181,6 +183,19 @@ TEST_P(LogprobCache, WhatLeftTheCacheIsComputedAgain) {
   run(*engine, {logits_of(text)});  // the keys are there, and no log-probs
   const int64_t all = run(*engine, {scores(text, 1)});
   expect_rows(all, 99);
+}
+
+// What is known are the log-probs alone, with the same bits.
+TEST_P(LogprobCache, TheLikeliestTokensAreReadWhateverIsKnown) {
+  const auto engine = open(400);
+  const Tokens text = random_tokens(random, 100, 131);
+  RequestSpec spec = scores(text, 60);
+  run(*engine, {spec});
+  spec.top_logprobs = 4;
+  expect_rows(run(*engine, {spec}), 40);
+  EXPECT_GT(run(*engine, {spec, spec}), 0);
+  spec.top_logprobs = 0;
+  EXPECT_EQ(run(*engine, {spec}), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, LogprobCache,

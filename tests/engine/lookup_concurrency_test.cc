@@ -83,7 +83,7 @@ TEST(CacheConcurrency, EightThreadsLookUpWhileAnotherSubmits) {
   }
   stop = true;
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0) << "of " << lookups << " look-ups";
+  EXPECT_EQ(wrong, 0) << "of " << lookups << " lookups";
   EXPECT_GT(hits, 0);
   EXPECT_GT(engine->stats().evicted_tokens, 0);
   engine->cache_trim(0);

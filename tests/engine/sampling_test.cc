@@ -147,41 +147,15 @@ TEST(Sample, AnAcceptedTokenIsPenalisedAsOneOfThePrompt) {
   EXPECT_EQ(twice.sample(std::vector<float>{4, 1.5f}).token, 0);  // divided by 2, not by 4
 }
 
-TEST(Sample, ABranchGoesOnByItself) {
-  Sampling options;
-  options.repetition_penalty = 2;
-  Sampler trunk(options, std::vector<int32_t>{0});
-  Sampler branch = trunk;
-  branch.accept(1);
-  EXPECT_EQ(trunk.tokens(), (std::vector<int32_t>{0}));
-  EXPECT_EQ(branch.tokens(), (std::vector<int32_t>{0, 1}));
-  const std::vector<float> logits{4, 3, 1.75f};
-  EXPECT_EQ(trunk.sample(logits).token, 1);
-  EXPECT_EQ(branch.sample(logits).token, 0);
-}
-
-TEST(Sample, ABranchDrawsWhatItsTrunkWould) {
-  Sampling options;
-  options.temperature = 1;
-  const std::vector<float> logits(1000, 0.0f);
-  Sampler trunk(options, {});
-  for (int32_t i = 0; i < 3; ++i) trunk.accept(i);
-  EXPECT_EQ(Sampler(trunk).sample(logits).token, trunk.sample(logits).token);
-  EXPECT_NE(Sampler(options, {}).sample(logits).token, trunk.sample(logits).token);
-}
-
 // Even tokens after odd ones, odd ones after even ones.
 class Alternation final : public LogitsProcessor {
  public:
   std::optional<std::span<const int32_t>> tokens() const override { return std::nullopt; }
-  void process(const Logits& logits) const override {
+  void process(const Logits& logits) override {
     for (size_t i = 0; i < logits.values.size(); ++i)
       if (i % 2 == (odd_ ? 0 : 1)) logits.values[i] = -INFINITY;
   }
   void accept(int32_t token) override { odd_ = token % 2 == 0; }
-  std::unique_ptr<LogitsProcessor> clone() const override {
-    return std::make_unique<Alternation>(*this);
-  }
 
  private:
   bool odd_ = false;
@@ -213,20 +187,17 @@ TEST(Sample, AMaskForbidsTokensAndNeedsTheRow) {
 class Halving final : public LogitsProcessor {
  public:
   std::optional<std::span<const int32_t>> tokens() const override { return kTokens; }
-  void process(const Logits& logits) const override {
-    logits.for_each(kTokens, [](float& logit) { logit /= 2; });
+  void process(const Logits& logits) override {
+    logits.for_each(kTokens, [](float& logit, size_t) { logit /= 2; });
   }
   void accept(int32_t) override {}
-  std::unique_ptr<LogitsProcessor> clone() const override {
-    return std::make_unique<Halving>(*this);
-  }
 
  private:
   static constexpr int32_t kTokens[] = {0, 2};
 };
 
 // What the sampler reads of a row when it does not read all of it.
-std::optional<ops::Candidate> from_part(const std::vector<float>& logits, const Sampler& sampler) {
+std::optional<ops::Candidate> from_part(const std::vector<float>& logits, Sampler& sampler) {
   const auto vocab = static_cast<int32_t>(logits.size());
   std::vector<ops::Candidate> likely;
   ops::top_candidates(logits, static_cast<size_t>(sampler.candidates(vocab)), likely);
@@ -234,6 +205,12 @@ std::optional<ops::Candidate> from_part(const std::vector<float>& logits, const 
   std::vector<float> of_tokens;
   for (const int32_t id : tokens) of_tokens.push_back(logits[static_cast<size_t>(id)]);
   return sampler.sample({likely, likely.size() == logits.size(), tokens, of_tokens});
+}
+
+// False for one of stop_tokens where min_tokens are not there yet.
+bool sampled_before_ends(const Sampling& options, int32_t id, size_t generated) {
+  return static_cast<int32_t>(generated) >= options.min_tokens ||
+         std::ranges::find(options.stop_tokens, id) == options.stop_tokens.end();
 }
 
 TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
@@ -256,6 +233,13 @@ TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
     options.top_p = static_cast<float>(pick(1, 1, 0.9, 0.3));
     options.min_p = static_cast<float>(pick(0, 0, 0.1));
     options.repetition_penalty = static_cast<float>(pick(1, 1.1, 0.8, 3, 0.01, 100));
+    options.presence_penalty = static_cast<float>(pick(0, 0, 2, -2));
+    options.frequency_penalty = static_cast<float>(pick(0, 0, 0.3, -0.3));
+    for (size_t id = 0; trial % 3 == 0 && id < logits.size(); id += 1 + random() % 90)
+      options.logit_bias.push_back(
+          {static_cast<int32_t>(id), static_cast<float>(pick(1, 5, -5, -100))});
+    options.min_tokens = static_cast<int32_t>(pick(0, 0, 5));
+    options.stop_tokens = {static_cast<int32_t>(random() % logits.size()), 0};
     options.seed = static_cast<int64_t>(random());
     std::vector<int32_t> seen(random() % (trial % 4 == 0 ? 2000 : 30));
     for (int32_t& id : seen) id = static_cast<int32_t>(random() % logits.size());
@@ -266,6 +250,7 @@ TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
     const auto got = from_part(logits, sampler);
     ++(got ? told : untold);
     if (!got) continue;
+    ASSERT_TRUE(sampled_before_ends(options, got->id, seen.size() - prompt)) << trial;
     ASSERT_EQ(got->id, sampler.sample(logits).token) << trial;
     ASSERT_EQ(got->logit, logits[static_cast<size_t>(got->id)]) << trial;
   }

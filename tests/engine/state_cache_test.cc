@@ -1,4 +1,4 @@
-// States of recurrent layers as the owner of the cache sees them: look-ups, pins and snapshots.
+// States of recurrent layers as the owner of the cache sees them: lookups, pins and snapshots.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(Families, StateCache,
                          testing::Values("granite", "qwen", "nemotron", "lfm2"),
                          [](const auto& family) { return family.param; });
 
-// --- look-ups and pins ---------------------------------------------------------------------------
+// --- lookups and pins ---------------------------------------------------------------------------
 
 TEST_P(StateCache, ALookUpTellsWhatARequestGoesOnFrom) {
   const Tokens prompt = text(50);

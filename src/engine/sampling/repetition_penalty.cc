@@ -10,9 +10,10 @@ RepetitionPenalty::RepetitionPenalty(float penalty, std::span<const int32_t> pro
   seen_.erase(std::unique(seen_.begin(), seen_.end()), seen_.end());
 }
 
-void RepetitionPenalty::process(const Logits& logits) const {
-  logits.for_each(
-      seen_, [this](float& logit) { logit = logit > 0 ? logit / penalty_ : logit * penalty_; });
+void RepetitionPenalty::process(const Logits& logits) {
+  logits.for_each(seen_, [this](float& logit, size_t) {
+    logit = logit > 0 ? logit / penalty_ : logit * penalty_;
+  });
 }
 
 void RepetitionPenalty::accept(int32_t token) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,11 +16,8 @@ class RepetitionPenalty final : public LogitsProcessor {
   RepetitionPenalty(float penalty, std::span<const int32_t> prompt);
 
   std::optional<std::span<const int32_t>> tokens() const override { return seen_; }
-  void process(const Logits& logits) const override;
+  void process(const Logits& logits) override;
   void accept(int32_t token) override;
-  std::unique_ptr<LogitsProcessor> clone() const override {
-    return std::make_unique<RepetitionPenalty>(*this);
-  }
 
  private:
   float penalty_;

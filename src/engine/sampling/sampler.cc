@@ -3,19 +3,44 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/status.h"
 #include "engine/sampling/draw.h"
+#include "engine/sampling/occurrence_penalty.h"
 #include "engine/sampling/repetition_penalty.h"
+#include "engine/sampling/token_bias.h"
+#include "engine/sampling/token_masks.h"
 #include "ops/host_logits.h"
 
 namespace prefix {
+namespace {
 
-Sampler::Sampler(const Sampling& options, std::span<const int32_t> prompt) : options_(options) {
-  if (options.repetition_penalty != 1)
-    add(std::make_unique<RepetitionPenalty>(options.repetition_penalty, prompt));
+// They are the last ones of a list in its order.
+void drop_forbidden(std::vector<ops::Candidate>& list) {
+  while (!list.empty() && list.back().logit == kForbidden) list.pop_back();
 }
 
-Sampler::Sampler(const Sampler& other) : options_(other.options_), index_(other.index_) {
-  for (const auto& processor : other.processors_) add(processor->clone());
+[[noreturn]] void refuse_no_token(int64_t index) {
+  fail(Code::kInvalidArgument, "nothing may come as token ", index + 1,
+       " of the generation: allowed_tokens, min_tokens and the constraint, those of them that are ",
+       "set, forbid all");
+}
+
+}  // namespace
+
+Sampler::Sampler(const Sampling& options, std::span<const int32_t> prompt,
+                 std::span<const int32_t> end_tokens)
+    : options_(options) {
+  if (options.repetition_penalty != 1)
+    add(std::make_unique<RepetitionPenalty>(options.repetition_penalty, prompt));
+  if (options.presence_penalty != 0 || options.frequency_penalty != 0)
+    add(std::make_unique<OccurrencePenalty>(options.presence_penalty, options.frequency_penalty));
+  if (!options.logit_bias.empty()) add(std::make_unique<TokenBias>(options.logit_bias));
+  if (!options.allowed_tokens.empty()) add(std::make_unique<AllowedTokens>(options.allowed_tokens));
+  if (options.min_tokens > 0) {
+    std::vector<int32_t> ends = options.stop_tokens;
+    if (!options.ignore_eos) ends.insert(ends.end(), end_tokens.begin(), end_tokens.end());
+    if (!ends.empty()) add(std::make_unique<MinTokens>(options.min_tokens, ends));
+  }
 }
 
 void Sampler::accept(int32_t token) {
@@ -23,7 +48,7 @@ void Sampler::accept(int32_t token) {
   ++index_;
 }
 
-void Sampler::process(const Logits& logits) const {
+void Sampler::process(const Logits& logits) {
   for (const auto& processor : processors_) processor->process(logits);
 }
 
@@ -49,7 +74,7 @@ std::vector<int32_t> Sampler::tokens() const {
   return all;
 }
 
-Sampled Sampler::sample(std::span<const float> logits) const {
+Sampled Sampler::sample(std::span<const float> logits) {
   const int32_t best = ops::argmax(logits);
   if (best < 0 || !std::isfinite(logits[static_cast<size_t>(best)]))
     fail(Code::kNotFinite, "the logits are not finite (NaN or infinity)");
@@ -67,9 +92,12 @@ Sampled Sampler::sample(std::span<const float> logits) const {
       std::vector<ops::Candidate> kept;
       const auto k = static_cast<size_t>(options_.top_k);
       ops::top_candidates(processed, k > 0 ? k : processed.size(), kept);
+      drop_forbidden(kept);
+      if (kept.empty()) refuse_no_token(index_);
       out.token = draw(kept, options_, index_);
     } else {
       out.token = ops::argmax(processed);
+      if (processed[static_cast<size_t>(out.token)] == kForbidden) refuse_no_token(index_);
     }
   }
   if (options_.logprobs)
@@ -78,7 +106,7 @@ Sampled Sampler::sample(std::span<const float> logits) const {
   return out;
 }
 
-std::optional<ops::Candidate> Sampler::sample(const PartialRow& row) const {
+std::optional<ops::Candidate> Sampler::sample(const PartialRow& row) {
   const auto changed = [&](int32_t token) {
     return std::binary_search(row.tokens.begin(), row.tokens.end(), token);
   };
@@ -90,11 +118,13 @@ std::optional<ops::Candidate> Sampler::sample(const PartialRow& row) const {
     process({.values = logits, .whole_row = false, .tokens = row.tokens});
     for (size_t i = 0; i < logits.size(); ++i) kept.push_back({row.tokens[i], logits[i]});
     std::sort(kept.begin(), kept.end(), ops::more_likely);
+    drop_forbidden(kept);
   }
   const auto k = static_cast<size_t>(options_.temperature > 0 ? options_.top_k : 1);
   // A token that is in neither list comes after all of `likely`.
-  const bool enough =
-      row.complete || (kept.size() >= k && !ops::more_likely(row.likely.back(), kept[k - 1]));
+  const bool enough = row.complete
+                          ? !kept.empty()
+                          : kept.size() >= k && !ops::more_likely(row.likely.back(), kept[k - 1]);
   if (!enough) return std::nullopt;
   if (kept.size() > k) kept.resize(k);
 

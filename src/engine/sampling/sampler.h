@@ -1,7 +1,10 @@
 // From rows of logits to the tokens of one sequence.
 //
-//   row ─> [ repetition penalty ]─[ mask of a grammar ]─ ... ─> top-k ─> temperature, min-p, top-p ─> draw
-//           \_____________ logits processors _____________/     \_ temperature 0: the most likely _/
+//   row ─> penalties ─ bias ─ masks ─> top-k ─> temperature, min-p, top-p ─> draw
+//          \_ logits processors __/     \_ temperature 0: the most likely _/
+//
+// Penalties: for what occurred at all, then for what was generated. Masks: allowed tokens, at least
+// so many, a constraint. Log-probs are those of the row as it came.
 //
 // Of most rows it needs little:
 //
@@ -40,12 +43,10 @@ struct PartialRow {
 
 class Sampler {
  public:
-  // `prompt` is what comes before the first token that it makes.
-  Sampler(const Sampling& options, std::span<const int32_t> prompt);
-  // For a branch of the sequence: the state of all processors is copied.
-  Sampler(const Sampler& other);
-  Sampler(Sampler&&) = default;
-  Sampler& operator=(Sampler&&) = default;
+  // `prompt` is what comes before the first token that it makes; end_tokens end the generation
+  // unless the options say otherwise.
+  Sampler(const Sampling& options, std::span<const int32_t> prompt,
+          std::span<const int32_t> end_tokens = {});
 
   // Behind the processors that the options name.
   void add(std::unique_ptr<LogitsProcessor> processor) {
@@ -61,16 +62,16 @@ class Sampler {
   std::vector<int32_t> tokens() const;
 
   // The next token from the whole row. Throws kNotFinite when a logit is NaN or the largest is
-  // infinite.
-  Sampled sample(std::span<const float> logits) const;
+  // infinite, kInvalidArgument when the masks forbid every token, and what a processor throws.
+  Sampled sample(std::span<const float> logits);
   // The same token, with its logit in the row. Nothing when this part of the row does not tell.
-  std::optional<ops::Candidate> sample(const PartialRow& row) const;
+  std::optional<ops::Candidate> sample(const PartialRow& row);
 
   // The sequence goes on with this token.
   void accept(int32_t token);
 
  private:
-  void process(const Logits& logits) const;
+  void process(const Logits& logits);
 
   Sampling options_;
   std::vector<std::unique_ptr<LogitsProcessor>> processors_;

@@ -8,6 +8,7 @@
 #include "base/page.h"
 #include "base/status.h"
 #include "engine/generation_pages.h"
+#include "engine/sampling/constraint_mask.h"
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
@@ -222,8 +223,16 @@ void Scheduler::make_results(RunningRequest& request) const {
   RequestResult& result = request.result();
   if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
     result.values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
-  if (spec.task == Task::kLogprobs)
-    result.values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), PagePool::kNotKnown);
+  if (spec.task == Task::kLogprobs) {
+    const size_t places = spec.tokens.size() - static_cast<size_t>(spec.from);
+    const size_t top = places * static_cast<size_t>(spec.top_logprobs);
+    result.values.assign(places, PagePool::kNotKnown);
+    result.top_tokens.resize(top);
+    result.top_logprobs.resize(top);
+  }
+  if (spec.task == Task::kGenerate && spec.top_logprobs > 0)
+    request.state->job->reserve_top(request.index,
+                                    static_cast<size_t>(growth(spec, model_.max_positions())));
   if (spec.task != Task::kChoices) return;
   result.values.reserve(spec.choices.size());  // their sums come where nothing may fail
   result.choice_offsets.assign(1, 0);
@@ -371,6 +380,7 @@ bool Scheduler::knows_logprobs(NodeId root, const RequestSpec& spec) const noexc
     return std::ranges::none_of(logprobs, [](float logprob) { return std::isnan(logprob); });
   };
   try {
+    if (spec.top_logprobs > 0) return false;
     if (spec.task == Task::kLogprobs) return are_known(spec.tokens, static_cast<size_t>(spec.from));
     if (spec.task != Task::kChoices) return false;
     return std::ranges::all_of(spec.choices, [&](const std::vector<int32_t>& choice) {
@@ -413,7 +423,9 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   const int32_t max_growth =
       spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
   Match match = tree_.match(request.root, tokens);
-  if (!request.logprobs(s).empty()) output_begin = take_logprobs(request, s, match);
+  // Where the likeliest tokens are asked for all rows are read, whatever is known.
+  if (!request.logprobs(s).empty() && spec.top_logprobs == 0)
+    output_begin = take_logprobs(request, s, match);
   AttachOptions use = use_of(request);
   use.reserve_tokens = max_growth + reserved_growth(request);
   use.count_as_use = choice <= 0;
@@ -451,7 +463,10 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   const int32_t pages = request.slides ? 0 : pages_to_grow(growth);
   if (pages > 0 && !(fits_alone(request) && tree_.make_room(pages, name_space)))
     refuse_growth(growth);
-  s.sampler.emplace(spec.sampling, spec.tokens);
+  s.sampler.emplace(spec.sampling, spec.tokens, model_.config().eos_ids);
+  if (spec.constraint)
+    s.sampler->add(std::make_unique<ConstraintMask>(spec.constraint, model_.config().vocab_size));
+  s.top.resize(static_cast<size_t>(spec.top_logprobs));
   uses_[name_space].reserved_tokens += growth;
   s.reserved_tokens = growth;
   pages_.reserve(pages);

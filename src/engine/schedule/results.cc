@@ -221,6 +221,7 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
   const int32_t token = output.sampled.token;
   result.tokens.push_back(token);
   s.sampler->accept(token);
+  if (!s.top.empty()) request.state->job->add_top(request.index, s.top);
   if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
   ++result.usage.generated;
   accounting_.count_token(request, request.state->job->age_ns());

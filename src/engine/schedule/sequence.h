@@ -21,6 +21,7 @@
 #include "engine/row_sum.h"
 #include "engine/sampling/sampler.h"
 #include "engine/schedule/texts.h"
+#include "ops/logits.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -50,8 +51,11 @@ struct Sequence {
   bool decoding = false;
   int64_t turn = 0;                // decoding: grows from one that had a row to the next
   std::optional<Sampler> sampler;  // generate
-  RowSum mean;                     // embed, pooling = mean
-  TextRows rows;                   // embed, of a text to keep: what was read of it
+  // generate: the most likely tokens of the row that is read, as many as are kept, with their
+  // log-probs in place of logits.
+  std::vector<ops::Candidate> top;
+  RowSum mean;    // embed, pooling = mean
+  TextRows rows;  // embed, of a text to keep: what was read of it
 
   // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of
   // a node, from its own, or from the beginning of the text (0).

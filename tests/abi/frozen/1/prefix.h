@@ -25,15 +25,16 @@
  *     prefix_job_release(job);
  *     prefix_batch_release(batch);
  *     prefix_engine_release(engine);
- *     return 0;
+ *     return err.code == PREFIX_OK ? 0 : 1;
  *   }
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, pool, source, engine, batch, job, queue, sim) are opaque. create, open,
- *     run and submit give one reference; retain adds one; release drops one, takes NULL and never
- *     fails. Children keep their parents alive, so any order of releases is right. A handle that
- *     was released or never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *  1. Handles (options, pool, source, engine, constraint, batch, job, queue, sim) are opaque.
+ *     create, open, run and submit give one reference; retain adds one; release drops one, takes
+ *     NULL and never fails. Children keep their parents alive, so any order of releases is right. A
+ *     handle that was released or never was one is answered with PREFIX_ERR_MISUSE, never with a
+ *     crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
  *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
  *     broke, and is written only on failure.
@@ -43,12 +44,14 @@
  *     any other that is too small is PREFIX_ERR_BUFFER_TOO_SMALL, and nothing is written but
  *     `needed`. Text is counted in bytes without the zero that always ends it: n bytes of text want
  *     a capacity of n + 1.
- *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
- *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that
- *     knows fewer leaves the rest alone. Smaller than the first release's layout is
- *     PREFIX_ERR_STRUCT_TOO_OLD.
+ *  4. Structs that the library fills or reads begin with struct_size, set by the caller to sizeof
+ *     (each has an _INIT macro that does it): a library that knows more fields takes those that
+ *     fit, one that knows fewer leaves the rest alone. Smaller than the first release's layout is
+ *     PREFIX_ERR_STRUCT_TOO_OLD; but a prefix_error that small is left as it is, and the call
+ *     answers with its own status.
  *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
- *     one handle must not overlap.
+ *     one handle must not overlap. A call takes at most 64 KB of its thread's stack, and what the
+ *     driver of a GPU takes where devices are asked for: threads of the library compute.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
@@ -58,7 +61,8 @@
  *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
  *     negative for no limit; measured times are microseconds.
  *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
- *     sharing on or off, cold or from the cache, with any number of threads.
+ *     sharing on or off, cold or from the cache, with any number of threads; on a GPU with
+ *     invariant=true only.
  */
 #ifndef PREFIX_H
 #define PREFIX_H
@@ -192,7 +196,8 @@ typedef struct prefix_option_details {
 PREFIX_API prefix_status prefix_options_create(prefix_options** out, prefix_error* err);
 PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_error* err);
 PREFIX_API void prefix_options_release(prefix_options* options);
-/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type,
+/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type (a
+ * number is no text; but 0 and 1 are bools too, and a whole number is a list of one),
  * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists of numbers are "1,2,3",
  * lists of texts JSON arrays. */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
@@ -206,7 +211,7 @@ PREFIX_API prefix_status prefix_options_set_double(prefix_options* options, cons
 /* 0 is false. */
 PREFIX_API prefix_status prefix_options_set_bool(prefix_options* options, const char* key,
                                                  size_t key_len, int32_t value, prefix_error* err);
-/* For option stop_tokens. */
+/* For options that are lists of whole numbers, as stop_tokens. */
 PREFIX_API prefix_status prefix_options_set_ints(prefix_options* options, const char* key,
                                                  size_t key_len, const prefix_token* values,
                                                  size_t n_values, prefix_error* err);
@@ -215,7 +220,8 @@ PREFIX_API prefix_status prefix_options_set_texts(prefix_options* options, const
                                                   size_t key_len, const char* const* texts,
                                                   const size_t* lengths, size_t n_texts,
                                                   prefix_error* err);
-/* Merges {"key": value, ...}; all or nothing. */
+/* Merges {"key": value, ...}; all or nothing. A key that occurs twice is INVALID_ARGUMENT. 2.0 and
+ * 2e0 are whole numbers. */
 PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const char* json,
                                                  size_t json_len, prefix_error* err);
 /* The value in force (the default when it was never set), as text. */
@@ -240,7 +246,7 @@ PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details*
  * So a step waits for at most one step of each other engine that is busy, and takes its own time
  * then: where answers must come soon, give all engines of a pool a smaller option rows. An engine
  * on a GPU computes meanwhile, and takes turns only for what it does on the host. Loading takes
- * turns matrix by matrix, and the thread that calls prefix_engine_create takes part in it.
+ * turns matrix by matrix, and the thread of the load takes part in it.
  *
  * Option cpus binds workers and schedulers, and never a thread of the host. On a machine with
  * several NUMA nodes make one pool for each, of its processors, and engines on it: what a thread
@@ -271,10 +277,13 @@ enum {
   PREFIX_LOG_OFF = 4
 };
 /* Called from any thread of the library, never under one of its locks; text is valid during the
- * call. */
+ * call. The thread may be an engine's own: a callback must not wait for one. In it
+ * prefix_engine_shutdown answers MISUSE, and what is released for the last time is freed by another
+ * thread. */
 typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user);
 
-/* [any thread] NULL stops it. Messages below the level are dropped; the default is WARNING. */
+/* [any thread] NULL stops it. No call of the one before is running when this returns, unless a
+ * callback calls it. Messages below the level are dropped; the default is WARNING. */
 PREFIX_API void prefix_set_log_callback(prefix_log_callback callback, void* user);
 PREFIX_API void prefix_set_log_level(int32_t level);
 /* [any thread] The polling twin: the oldest of the last 1,024 messages, which goes with the call
@@ -336,14 +345,15 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
 
 /* ---- Source --------------------------------------------------------------------------------- */
 
-/* The files of a model by their names, for one that is not in a file system, or not yet: those of a
+/* The files of a model by their names, for one that is in no file system, or not yet: those of a
  * Hugging Face directory (config.json, generation_config.json, model.safetensors or
  * model.safetensors.index.json with its shards; and what says how the model is used: modules.json
- * with the config.json of its folders, "1_Pooling/config.json",
- * config_sentence_transformers.json, prefix_recipe.json), or one with a name ending with .gguf.
- * Those of a directory that option pack_to wrote have prefix_int8.safetensors for its weights.
- * Files with other names are not read. A model is the same however it was fed: results, snapshots
- * and caches on disk know no difference. Or the files of an adapter (prefix_adapter_load_source). */
+ * with the config.json of its folders, "1_Pooling/config.json", config_sentence_transformers.json,
+ * sentence_bert_config.json, tokenizer_config.json, prefix_recipe.json), or one with a name ending
+ * with .gguf. Those of a directory that option pack_to wrote have prefix_int8.safetensors for its
+ * weights. Files with other names are not read. A model is the same however it was fed: results,
+ * snapshots and caches on disk know no difference. Or the files of an adapter
+ * (prefix_adapter_load_source). */
 typedef struct prefix_source prefix_source;
 
 /* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
@@ -357,12 +367,14 @@ PREFIX_API prefix_status prefix_source_retain(prefix_source* source, prefix_erro
 /* Files that are being loaded must stay: see below. */
 PREFIX_API void prefix_source_release(prefix_source* source);
 /* A file in memory. It is not copied: it must stay as it is until every load from this source has
- * ended (prefix_engine_wait, prefix_engine_notify), or its engine was released or shut down.
+ * ended (prefix_engine_wait, prefix_engine_notify), or its engine was shut down, or released with
+ * every batch made for it: a batch holds the engine, so that its load goes on.
  * INVALID_ARGUMENT for a name that leads out of the model's directory, or that is there already. */
 PREFIX_API prefix_status prefix_source_add_buffer(prefix_source* source, const char* name,
                                                   size_t name_len, const void* data, size_t size,
                                                   prefix_error* err);
-/* A file of `size` bytes that `read` reads. The function and `user` must work until every load from
+/* A file of `size` bytes that `read` reads, parts of it more than once: a load with compute=int8
+ * reads weights twice. The function and `user` must work until every load from
  * this source has ended: neither a release nor a shutdown waits for a call that is under way.
  * Errors as above, and OUT_OF_RANGE for a negative size. */
 PREFIX_API prefix_status prefix_source_add_reader(prefix_source* source, const char* name,
@@ -381,6 +393,9 @@ typedef struct prefix_memory {
   int64_t weight_bytes;
   int64_t kv_bytes_per_token;
   int64_t kv_budget_bytes;
+  /* Of steps of `rows` tokens without adapters, at most: buffers, logits, and what the device needs
+   * besides. Of models with recurrent layers with room for the states of 8 prefixes that continue
+   * one another; requests that nest deeper take more (live_state_bytes_peak). */
   int64_t activation_bytes;
   int64_t total_bytes;
 } prefix_memory;
@@ -404,6 +419,8 @@ typedef struct prefix_engine_stats {
   int64_t steps, rows;                          /* rows: what the model really computed */
   int64_t pages_total, pages_used, page_tokens; /* KV pages, now */
   int64_t kv_bytes, kv_bytes_peak, kv_budget_bytes;
+  /* Activations: buffers of steps, logits, and what the device took besides for partial results and
+   * as the working memory of its threads. */
   int64_t weight_bytes, activation_bytes_peak;
   int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
@@ -412,18 +429,23 @@ typedef struct prefix_engine_stats {
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
-  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: never asked for
-   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
-   * expired or not kept; they are there, and a result at them was asked for. */
+  /* Why tokens had to be computed, as far as it is remembered (of some 32,000 pages that were asked
+   * for last): never asked for before; only in another namespace; they made room (cache_bytes,
+   * quota); they were dropped, expired or not kept; they are there, and a result at them was asked
+   * for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
   /* Of models with recurrent layers. miss_state: tokens whose keys are there, but no state of the
    * recurrent layers to go on from. States in the cache, now, and their bytes, which are pages too;
    * those that made room; and the most bytes of states that one layer of a step had at a time. */
   int64_t miss_state;
   int64_t states, state_bytes, state_evictions, live_state_bytes_peak;
+  /* Of the products that gemm_us took: two for each multiply-add with a weight of the model. 0, as
+   * the times are, where the device computes after its calls have returned (a GPU). */
+  int64_t gemm_flops;
 } prefix_engine_stats;
 #define PREFIX_ENGINE_STATS_INIT         \
   {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
    0,                                    \
    0,                                    \
    0,                                    \
@@ -485,13 +507,15 @@ typedef struct prefix_engine_stats {
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
-/* [any thread] Bytes that an engine would take, from the headers of the files alone.
+/* [any thread] Bytes that an engine would take, from the headers of the files alone. What the
+ * engine would have among its warnings, as far as headers tell it, is in the log (WARNING).
  * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
  * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
                                                 const prefix_options* options, prefix_memory* out,
                                                 prefix_error* err);
-/* [any thread] Loads a model. As above, and UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
+/* [any thread] Loads a model, on a thread of the library, and waits for it. As above, and
+ * UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
                                               const prefix_options* options, prefix_engine** out,
                                               prefix_error* err);
@@ -524,8 +548,14 @@ PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_erro
  * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. A load is ended as
- * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
+ * rest and frees model and cache at once; pages that are on their way to a disk or a store are
+ * waited for before, 5 seconds at most, as by the last release. Afterwards what would compute, or
+ * use the cache or its namespaces, answers MISUSE; statistics, information and the number of
+ * namespaces can still be read. Idempotent: a second call may end the wait of the first. A task
+ * (prefix_text.h) whose requests are not all handed over ends with those that are: wait for it
+ * before. A load is ended as by the last release, and waited for up to timeout_ms:
+ * prefix_engine_wait tells when it has. One of an adapter is not waited for: the model stays in
+ * memory until its reader returns. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -533,10 +563,11 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
 /* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
  * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
  * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
- * have no effect, as a cache_disk that cannot be used. In "model", "attention" is "causal", or
- * "bidirectional" for a model that embeds and classifies only; "dense_layers" counts those behind
- * the pooling, "dense_width" is what they make of a vector of "hidden" values, 0 without any, and
- * "dense_of_tokens" is true where they are made for the vectors of single tokens;
+ * have no effect, as a cache_disk that cannot be used, and about code that comes with a model and
+ * is not run. In "model", "attention" is "causal", or "bidirectional" for a model that embeds and
+ * classifies only; "dense_layers" counts those behind the pooling, "dense_width" is what they make
+ * of a vector of "hidden" values, 0 without any, and "dense_of_tokens" is true where they are made
+ * for the vectors of single tokens;
  * "declared" is what the model's own files say of its use:
  * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
  *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
@@ -599,8 +630,8 @@ PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, cons
 /* [any thread] NOT_FOUND when it is not open. */
 PREFIX_API prefix_status prefix_namespace_find(const prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
-/* [any thread] Evicts everything in it that no running request uses; *freed (may be NULL) receives
- * the tokens freed. */
+/* [any thread] Evicts everything in it that no running request uses and no lease keeps; *freed (may
+ * be NULL) receives the tokens freed. */
 PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns, int64_t* freed,
                                                prefix_error* err);
 /* [any thread] Ends a namespace, so that one for each user takes no memory for the life of the
@@ -613,31 +644,32 @@ PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns
  * NOT_FOUND. */
 PREFIX_API prefix_status prefix_namespace_close(prefix_engine* engine, int32_t ns, int64_t* freed,
                                                 prefix_error* err);
-/* [any thread] How many are open, with the empty one. */
+/* [any thread] How many are open, with the empty one; after a shutdown, how many were. */
 PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count,
                                                 prefix_error* err);
 
 /* ---- Adapters ------------------------------------------------------------------------------- */
 
-/* LoRA: thin matrices that are added to those of the model for the requests that name them by option
- * adapter. A request with an adapter gets the same bits whatever other adapters its batch has, and
- * shares prefixes with requests of the same adapter only: an adapter is a part of the namespace, by
- * its content, so that nothing which one computed is ever found by another, nor by another version
- * of it, in memory, on disk, in a store or in a snapshot. docs/lora.md. */
+/* LoRA: thin matrices that are added to those of the model for the requests that name them by
+ * option adapter. A request with an adapter gets the same bits whatever other adapters its batch
+ * has, and shares prefixes with requests of the same adapter only: an adapter is a part of the
+ * namespace, by its content, so that nothing which one computed is ever found by another, nor by
+ * another version of it, in memory, on disk, in a store or in a snapshot. docs/lora.md. */
 
 /* [any thread] Loads an adapter under a name, on the calling thread, while requests run. path: a
- * PEFT directory with adapter_config.json and adapter_model.safetensors. A name that is there stands
- * for the new adapter from then on; requests that were submitted keep the one before. Errors:
- * INVALID_ARGUMENT for an empty name, NOT_FOUND, IO, FORMAT for files that contradict themselves or
- * the model, UNSUPPORTED_MODEL for what is no plain LoRA of attention and dense feed-forward blocks,
- * named, UNSUPPORTED_DEVICE for an engine that is not on a CPU, OUT_OF_MEMORY. */
+ * PEFT directory with adapter_config.json and adapter_model.safetensors. A name that is there
+ * stands for the new adapter from then on; requests that were submitted keep the one before.
+ * Errors: INVALID_ARGUMENT for an empty name, NOT_FOUND, IO, FORMAT for files that contradict
+ * themselves or the model, UNSUPPORTED_MODEL for what is no plain LoRA of attention and dense
+ * feed-forward blocks, named, UNSUPPORTED_DEVICE for an engine that is not on a CPU,
+ * OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_adapter_load(prefix_engine* engine, const char* name,
                                              size_t name_len, const char* path, size_t path_len,
                                              prefix_error* err);
-/* [any thread] The same from files that are not in a file system: those that the source has now under
- * the two names. They are read until the call returns and not afterwards, by its thread and others
- * of the library; a reader must not shut this engine down. INVALID_ARGUMENT when the source has no
- * files. An adapter is the same however it was fed. */
+/* [any thread] The same from files that are not in a file system: those that the source has now
+ * under the two names. They are read until the call returns and not afterwards, by its thread and
+ * others of the library; a reader must not shut this engine down. INVALID_ARGUMENT when the source
+ * has no files. An adapter is the same however it was fed. */
 PREFIX_API prefix_status prefix_adapter_load_source(prefix_engine* engine, const char* name,
                                                     size_t name_len, prefix_source* source,
                                                     prefix_error* err);
@@ -654,9 +686,61 @@ PREFIX_API prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t
                                                   const char* name, size_t name_len,
                                                   int32_t* adapter_ns, prefix_error* err);
 /* [any thread] Those that are loaded, by name:
- * [{"name": text, "part": last part of its namespaces, "matrices": pairs in the file, "bytes": n}] */
+ * [{"name": text, "part": last part of its namespaces, "matrices": pairs in the file,
+ *   "bytes": n}] */
 PREFIX_API prefix_status prefix_adapters_json(const prefix_engine* engine, char* buf, size_t cap,
                                               size_t* needed, prefix_error* err);
+
+/* ---- Constraint ----------------------------------------------------------------------------- */
+
+/* Which tokens may come next in a generation, as other code decides it: a grammar engine of the
+ * program. One constraint serves any number of requests, and each generation has a state of its
+ * own:
+ *
+ *   begin -> allow -> accept -> allow -> accept -> ... -> allow -> end
+ *
+ * What is allowed must follow from `user` and the tokens that were accepted: then rule 9 holds. The
+ * calls come from threads of the library, one at a time for a state, those of several states at
+ * once; the step of all requests that run waits for them. They must not throw, and call no function
+ * of this header: some come under locks of the engine.
+ *
+ * Their polling twin is a loop of prefix_batch_add_generate with max_tokens = 1 and option
+ * allowed_tokens, whose prompt ends with the tokens that there are. */
+typedef struct prefix_constraint prefix_constraint;
+
+/* A new state, before the first token of a generation. 0; any other number, here and in the next
+ * two, ends the request with INVALID_ARGUMENT and a sentence that has the number. */
+typedef int32_t (*prefix_constraint_begin)(void* user, void** state);
+/* Sets bit i % 32 of mask[i / 32] where token i may come next. The mask has a bit for each token of
+ * the model's vocabulary, words = (vocabulary + 31) / 32, and all of them are 0. Where the text may
+ * end here, the model's end tokens are among those that are allowed; a mask of no token ends the
+ * request with INVALID_ARGUMENT. */
+typedef int32_t (*prefix_constraint_allow)(void* state, uint32_t* mask, size_t words);
+/* The generation goes on behind this token; not called for the last one. */
+typedef int32_t (*prefix_constraint_accept)(void* state, prefix_token token);
+/* Once for each state, however the request ended. */
+typedef void (*prefix_constraint_end)(void* state);
+/* The last reference is gone, and every state has ended. */
+typedef void (*prefix_constraint_free)(void* user);
+
+typedef struct prefix_constraint_calls {
+  int32_t struct_size;
+  int32_t reserved;
+  prefix_constraint_begin begin;
+  prefix_constraint_allow allow;
+  prefix_constraint_accept accept;
+  prefix_constraint_end end;
+  prefix_constraint_free release; /* may be NULL */
+} prefix_constraint_calls;
+#define PREFIX_CONSTRAINT_CALLS_INIT {(int32_t)sizeof(prefix_constraint_calls), 0, 0, 0, 0, 0, 0}
+
+/* [any thread] The calls are copied. When this fails, `release` is not called. INVALID_ARGUMENT
+ * when one of the others is NULL. */
+PREFIX_API prefix_status prefix_constraint_create(const prefix_constraint_calls* calls, void* user,
+                                                  prefix_constraint** out, prefix_error* err);
+PREFIX_API prefix_status prefix_constraint_retain(prefix_constraint* constraint, prefix_error* err);
+/* [any thread] Batches and unfinished requests that have the constraint keep it. */
+PREFIX_API void prefix_constraint_release(prefix_constraint* constraint);
 
 /* ---- Batch ---------------------------------------------------------------------------------- */
 
@@ -682,7 +766,11 @@ PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const pref
                                                  size_t n_ids, const prefix_options* options,
                                                  int64_t user_tag, size_t* index,
                                                  prefix_error* err);
-/* log p(token i | tokens before i) for i in [from, n_tokens), from >= 1: n_tokens - from values. */
+/* log p(token i | tokens before i) for i in [from, n_tokens), from >= 1: n_tokens - from values.
+ * They stay in the cache with their tokens: those that a request of this task or of choices has
+ * asked for before have the same bits, and nothing is computed for them (but by recurrent
+ * layers, which go over all tokens from the last state on where one is not known). With option
+ * top_logprobs, which this task and the continuations below take too, they are computed again. */
 PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
@@ -716,12 +804,19 @@ PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const p
                                                     size_t n_tokens, const prefix_options* options,
                                                     int64_t user_tag, size_t* index,
                                                     prefix_error* err);
-/* A continuation: options max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed,
- * stop_tokens, ignore_eos, logprobs. */
+/* A continuation, by the options for generation. They change the model's logits in this order:
+ * repetition_penalty, presence_penalty with frequency_penalty, logit_bias; then allowed_tokens,
+ * min_tokens and a constraint forbid tokens; then a token is drawn by top_k, temperature, min_p,
+ * top_p and seed. Where all are forbidden the request ends with INVALID_ARGUMENT. */
 PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, const prefix_options* options,
                                                    int64_t user_tag, size_t* index,
                                                    prefix_error* err);
+/* Request `index`, which generates, goes on with tokens that the constraint allows; NULL takes one
+ * away. Each run of the batch begins with a new state. OUT_OF_RANGE for an index beyond the batch,
+ * INVALID_ARGUMENT for a request that does not generate. */
+PREFIX_API prefix_status prefix_batch_constrain(prefix_batch* batch, size_t index,
+                                                prefix_constraint* constraint, prefix_error* err);
 /* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for
  * those who come later. */
 PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
@@ -729,8 +824,9 @@ PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix
                                                int64_t user_tag, size_t* index, prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
- *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": those that end here,
- *             "below": requests at or below, "first": first few token ids}]}, parents first. */
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n,
+ *             "requests": requests and choices that end here, "below": those that end at or below,
+ *             "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
@@ -739,11 +835,14 @@ PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char*
 typedef struct prefix_job prefix_job;
 
 /* [any thread; one thread per batch] Runs the batch and waits. Calls from several threads share
- * steps and prefixes. The batch may be changed or released afterwards. QUEUE_FULL, MISUSE (the
- * engine is shut down), ENGINE_FAILED. */
+ * steps and prefixes. Nobody has the job before this returns, so that nothing but deadlines of its
+ * requests or a shutdown of the engine ends it early: take prefix_submit for one that may be
+ * cancelled. The batch may be changed or released afterwards; without requests it is done at once.
+ * INVALID_ARGUMENT for a batch that was made for another engine, QUEUE_FULL, MISUSE (the engine
+ * loads or is shut down), ENGINE_FAILED. */
 PREFIX_API prefix_status prefix_run(prefix_engine* engine, const prefix_batch* batch,
                                     prefix_job** out, prefix_error* err);
-/* The same without waiting. */
+/* The same without waiting: for prefix_job_wait, prefix_job_notify or prefix_job_next_event. */
 PREFIX_API prefix_status prefix_submit(prefix_engine* engine, const prefix_batch* batch,
                                        prefix_job** out, prefix_error* err);
 
@@ -759,8 +858,8 @@ PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, pr
  * brings one tag. */
 PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
                                            prefix_error* err);
-/* Idempotent; takes effect at the next step, and between two layers when everything that runs is
- * cancelled. */
+/* Idempotent; takes effect at the next step, and between two layers, or blocks of what is read,
+ * when everything that runs is cancelled. */
 PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
 PREFIX_API prefix_status prefix_job_cancel_request(prefix_job* job, size_t index,
                                                    prefix_error* err);
@@ -870,6 +969,21 @@ PREFIX_API prefix_status prefix_job_result_logprobs(const prefix_job* job, size_
 PREFIX_API prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
                                                    prefix_token* out, size_t capacity,
                                                    size_t* needed, prefix_error* err);
+/* generate and logprobs with option top_logprobs = k: the k likeliest tokens and their log-probs
+ * for each place, that of a token which was generated or scored. Those of place p are [p * k,
+ * (p + 1) * k), the likeliest first, equal ones by their ids. They are the model's own, before
+ * options change its logits: the token that was drawn need not be among them. *needed: k times the
+ * places. tokens and logprobs may each be NULL with capacity 0. */
+PREFIX_API prefix_status prefix_job_result_top(const prefix_job* job, size_t index,
+                                               prefix_token* tokens, size_t capacity,
+                                               size_t* needed, float* logprobs,
+                                               size_t capacity_logprobs, prefix_error* err);
+/* generate: the k of one place, as soon as its TOKEN event can be read, and however the request
+ * ends. OUT_OF_RANGE for a place that is not there. */
+PREFIX_API prefix_status prefix_job_partial_top(const prefix_job* job, size_t index, size_t place,
+                                                prefix_token* tokens, size_t capacity,
+                                                size_t* needed, float* logprobs,
+                                                size_t capacity_logprobs, prefix_error* err);
 /* All values of all requests in one array, request after request: one call per batch. A request
  * that failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
  * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0.
@@ -878,7 +992,8 @@ PREFIX_API prefix_status prefix_job_all_values(const prefix_job* job, float* out
                                                size_t* needed, int64_t* offsets,
                                                size_t capacity_offsets, prefix_error* err);
 /* OK when no request failed; otherwise the status and the sentence of the first one that did, and
- * *index (may be NULL) its number. The job must be done. */
+ * *index (may be NULL) its number. The job must be done: a call that fails itself, with MISUSE for
+ * one that is not, leaves *index as it is; SIZE_MAX put there before tells the two apart. */
 PREFIX_API prefix_status prefix_job_first_failure(const prefix_job* job, size_t* index,
                                                   prefix_error* err);
 PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* out,
@@ -896,7 +1011,10 @@ typedef struct prefix_cache_info {
 } prefix_cache_info;
 #define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
 
-/* [any thread] A pure read: does not change the order of eviction. */
+/* [any thread] A pure read: does not change the order of eviction. Of a model that rotates long
+ * texts in another way than short ones (longrope) it tells what a request finds that is as long as
+ * these tokens: one counts max_tokens, or its longest choice, as well, so look up as many tokens
+ * more, whichever they are. So do the next function and prefix_cache_pin. */
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
@@ -921,17 +1039,19 @@ typedef struct prefix_cache_usage {
 PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
                                                 prefix_cache_usage* out, prefix_error* err);
 /* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
- * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Errors: OUT_OF_RANGE for
- * a negative number, a quota smaller than one token, a floor above the quota. */
+ * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Of what requests or
+ * leases hold when a lower quota comes, what is beyond it goes as soon as they end. Errors:
+ * OUT_OF_RANGE for a negative number, a quota smaller than one token, a floor above the quota. */
 PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t ns,
                                                  int64_t floor_bytes, int64_t quota_bytes,
                                                  prefix_error* err);
 /* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
  * it is given back); of a model with recurrent layers the one that ends at a state, and the state,
  * see cached_tokens. *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
- * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
- * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
- * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */
+ * stay, and nothing that continues them. Pins add up: a prefix goes when the last lease on it has
+ * ended. What is pinned counts against cache_bytes: with all of it pinned, requests get CACHE_FULL.
+ * May wait for the end of the step that runs. Errors: NOT_FOUND when nothing of it is computed,
+ * OUT_OF_RANGE for a negative ttl_ms. */
 PREFIX_API prefix_status prefix_cache_pin(prefix_engine* engine, int32_t ns,
                                           const prefix_token* tokens, size_t n_tokens,
                                           int64_t ttl_ms, int64_t* lease, int64_t* pinned,
@@ -1008,14 +1128,16 @@ typedef struct prefix_snapshot_info {
 
 /* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
  * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
- * out may be NULL. Errors: NOT_FOUND for a namespace, IO, MISUSE when another save to the same path
- * runs or the engine shares nothing. */
+ * out may be NULL. Errors: NOT_FOUND for a namespace, IO, INVALID_ARGUMENT when a folder, a device
+ * or a pipe has that name, MISUSE when another save to the same path runs or the engine shares
+ * nothing. */
 PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path,
                                               size_t path_len, const int32_t* ns, size_t n_ns,
                                               prefix_snapshot_info* out, prefix_error* err);
 /* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins
  * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
- * is left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
+ * is left out. What of it was there already has no time to live any more (cache_ttl_ms). The engine
+ * goes on meanwhile. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
  * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
  * nothing is loaded then. What belongs to a namespace that is closed meanwhile is skipped. */
 PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
@@ -1045,7 +1167,7 @@ typedef struct prefix_sim prefix_sim;
  * "policy" ("auto": the one of lru, gds and gdsf that saved the most lately; lru, leaf-lru,
  * marconi, gds, gdsf, block), "alpha" (marconi: this one instead of one that is tuned), "capacity"
  * (bytes), "admission" (["branch", "end"]: where states are taken; also "prompt", the end of the
- * prompt, and "placed", where later requests are likely to part from this one), "max_placed" (1;
+ * prompt, and "placed", where later requests are likely to diverge from this one), "max_placed" (1;
  * of these, for a request), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the
  * rules of Marconi's experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published
  * code does otherwise than its paper). */
@@ -1076,9 +1198,9 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
 
 /* ---- Order and parts ------------------------------------------------------------------------ */
 
-/* What a batch shares, and how to lay out prompts so that it shares more: by arithmetic alone, without
- * an engine or a model. `prefix order` and `prefix partition` are these and a parser. They take time
- * and memory by the size of what they are given, and keep nothing. */
+/* What a batch shares, and how to lay out prompts so that it shares more: by arithmetic alone,
+ * without an engine or a model. `prefix order` and `prefix partition` are these and a parser. They
+ * take time and memory by the size of what they are given, and keep nothing. */
 
 typedef struct prefix_order_info {
   int32_t struct_size;
@@ -1092,12 +1214,13 @@ typedef struct prefix_order_info {
 /* [any thread] The order of the rows of a table, and of the columns within each row, in which the
  * prompts made of them share the longest prefixes with the one before. Cell c of row r is
  * values[r * n_columns + c]: any number that stands for its text, such as an index or a hash; equal
- * numbers in one column are equal cells. lengths: tokens (or bytes) of each cell; NULL with 0 counts
- * each as 1. rows (room for one number for each row) receives the row of each prompt, columns (one
- * for each cell) its columns as they stand in it, prompt after prompt; out may be NULL. A prompt has to
- * name the columns, since they stand otherwise in each. Errors: INVALID_ARGUMENT for no rows or no
- * columns, values that are not whole rows, other than one length for each value, and a value with two
- * lengths; OUT_OF_RANGE for a negative length, more than 65536 columns or 2147483647 rows. */
+ * numbers in one column are equal cells. lengths: tokens (or bytes) of each cell; NULL with 0
+ * counts each as 1. rows (room for one number for each row) receives the row of each prompt,
+ * columns (one for each cell) its columns as they stand in it, prompt after prompt; out may be
+ * NULL. A prompt has to name the columns, since they stand otherwise in each. Errors:
+ * INVALID_ARGUMENT for no rows or no columns, values that are not whole rows, other than one length
+ * for each value, and a value with two lengths; OUT_OF_RANGE for a negative length, more than 65536
+ * columns or 2147483647 rows. */
 PREFIX_API prefix_status prefix_order(const int64_t* values, size_t n_values,
                                       const int32_t* lengths, size_t n_lengths, size_t n_columns,
                                       int64_t* rows, size_t capacity_rows, int32_t* columns,
@@ -1114,17 +1237,21 @@ typedef struct prefix_partition_info {
 } prefix_partition_info;
 #define PREFIX_PARTITION_INFO_INIT {(int32_t)sizeof(prefix_partition_info), 0, 0, 0, 0, 0}
 
-/* [any thread] Shares prompts out among n_parts workers that each have a cache of their own: parts of
- * about equal work (different tokens), cut where the fewest tokens are computed more than once. Prompt
- * i is tokens[offsets[i] .. offsets[i + 1]). parts receives the part of each prompt; order the numbers
- * of the prompts, part after part, those that share prefixes beside each other; work what each part
- * computes: one number for each prompt, prompt and part. Of more parts than prompts some stay empty.
+/* [any thread] Shares prompts out among n_parts workers that each have a cache of their own: parts
+ * of about equal work (different tokens), cut where the fewest tokens are computed more than once.
+ * Prompt i is tokens[offsets[i] .. offsets[i + 1]). parts receives the part of each prompt; order
+ * the numbers of the prompts, part after part, those that share prefixes beside each other; work
+ * what each part computes: one number for each prompt, prompt and part. Of more parts than prompts
+ * some stay empty.
  *
- * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens. Where
- * a heavy prompt or prefix makes that impossible, at most so many times the least that the largest part
- * can have: a prefix that is long against what follows it stays in one part, because each further one
- * would compute it again. Errors: OUT_OF_RANGE for offsets, a token, n_parts outside [1, 1048576], a
- * balance outside [1, 1000000]; INVALID_ARGUMENT. */
+ * Parts are cuts of the prompts sorted by their tokens; of other ways to share prompts out, some
+ * may be more even where prompts are few.
+ *
+ * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens.
+ * Where a heavy prompt or prefix leaves no such cuts, at most so many times the least that the
+ * largest part of any cuts has: a prefix that is long against what follows it stays in one part,
+ * because each further one would compute it again. Errors: OUT_OF_RANGE for offsets, a token,
+ * n_parts outside [1, 1048576], a balance outside [1, 1000000]; INVALID_ARGUMENT. */
 PREFIX_API prefix_status prefix_partition(const prefix_token* tokens, size_t n_tokens,
                                           const int64_t* offsets, size_t n_offsets, int32_t n_parts,
                                           double balance, int32_t* parts, size_t capacity_parts,
@@ -1140,10 +1267,10 @@ typedef struct prefix_estimate_info {
 } prefix_estimate_info;
 #define PREFIX_ESTIMATE_INFO_INIT {(int32_t)sizeof(prefix_estimate_info), 0, 0, 0}
 
-/* [any thread] What a batch of prompts costs; prompts as for prefix_partition. computed receives one
- * number for each prompt: its tokens without those that a prompt before it has, as usage counts them
- * when the prompts are requests of one batch in one namespace. Choices, continuations and what is
- * generated come on top. Errors: as prefix_partition. */
+/* [any thread] What a batch of prompts costs; prompts as for prefix_partition. computed receives
+ * one number for each prompt: its tokens without those that a prompt before it has, as usage counts
+ * them when the prompts are requests of one batch in one namespace. Choices, continuations and what
+ * is generated come on top. Errors: as prefix_partition. */
 PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_t n_tokens,
                                                const int64_t* offsets, size_t n_offsets,
                                                int64_t* computed, size_t capacity,
@@ -1226,6 +1353,9 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_adapter_unload) \
   X(prefix_adapter_namespace) \
   X(prefix_adapters_json) \
+  X(prefix_constraint_create) \
+  X(prefix_constraint_retain) \
+  X(prefix_constraint_release) \
   X(prefix_batch_create) \
   X(prefix_batch_retain) \
   X(prefix_batch_release) \
@@ -1237,6 +1367,7 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_batch_add_continuations) \
   X(prefix_batch_add_embedding) \
   X(prefix_batch_add_generate) \
+  X(prefix_batch_constrain) \
   X(prefix_batch_add_warm) \
   X(prefix_batch_plan_json) \
   X(prefix_run) \
@@ -1258,6 +1389,8 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_job_result_tokens) \
   X(prefix_job_result_logprobs) \
   X(prefix_job_partial_tokens) \
+  X(prefix_job_result_top) \
+  X(prefix_job_partial_top) \
   X(prefix_job_all_values) \
   X(prefix_job_first_failure) \
   X(prefix_job_get_totals) \

@@ -4,7 +4,7 @@
  * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text
  * from them: exactly as the Hugging Face packages do, from a Hugging Face directory, a
  * tokenizer.json or the metadata of a GGUF file. It is optional and stands alone: it needs nothing
- * but libc.
+ * but libc and libgcc_s.
  *
  *   #include <prefix_text.h>
  *   #include <stdio.h>
@@ -43,7 +43,8 @@
  *  3. A tokenizer never changes once it is open. To encode on many cores, call from many threads.
  *     The library has a thread of its own only while tasks run.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
- *     tokens, encode its parts in separate calls and join the ids, or take the boundaries that
+ *     tokens, encode its parts in separate calls, those behind the first with
+ *     PREFIX_ENCODE_CONTINUES, and join the ids, or take the boundaries that
  *     prefix_tokenizer_chat_tokens returns.
  */
 #ifndef PREFIX_TEXT_H
@@ -112,7 +113,8 @@ PREFIX_API prefix_status prefix_tokenizer_special_token(const prefix_tokenizer* 
                                                         prefix_token* token, prefix_error* err);
 /* All tokens after which a generation is over, ascending: eos, eot, eom, those of the model's
  * generation settings, and special tokens of well-known names such as <|im_end|>. Meant for the
- * request option stop_tokens. */
+ * request option stop_tokens, which refuses tokens beyond the model's vocabulary (info of the
+ * engine): leave those out, which were added behind it and which the model never writes. */
 PREFIX_API prefix_status prefix_tokenizer_end_tokens(const prefix_tokenizer* tokenizer,
                                                      prefix_token* out, size_t capacity,
                                                      size_t* needed, prefix_error* err);
@@ -144,10 +146,12 @@ enum {
   PREFIX_DECODE_SKIP_SPECIAL = 1 /* leave special tokens out */
 };
 
-/* Tokens of a text of at most 16 MiB. A text has at most as many tokens as bytes (plus those that
- * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is enough; asking for the size first
- * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT
- * (parts of the tokenizer do not fit together, which only this text shows). */
+/* Tokens of a text of at most 16 MiB. A text seldom has more tokens than bytes (and those that
+ * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is mostly enough; asking for the size
+ * first encodes twice. It may have more, where the tokenizer puts a space in front or writes one
+ * character as several (U+FDFA): BUFFER_TOO_SMALL then, and `needed`. An empty text has no tokens.
+ * INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT (parts of the tokenizer do not fit together,
+ * which only this text shows). */
 PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokenizer,
                                                  const char* text, size_t text_len, int32_t flags,
                                                  prefix_token* out, size_t capacity, size_t* needed,
@@ -226,10 +230,11 @@ PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* toke
                                                     char* buf, size_t cap, size_t* needed,
                                                     prefix_error* err);
 /* The tokens of that text. segments (capacity_segments entries; there are as many as messages, plus
- * one) receives where the turns end: segments[i] is how many of the first tokens belong to messages
- * 0..i and stay the same when the conversation goes on after message i; the last entry is the
- * number of all tokens. Finding them renders the conversation once per message; NULL with
- * capacity_segments 0 skips that. */
+ * one) receives where the turns end: segments[i] is how many of the first tokens this conversation
+ * has in common with the one that ends after message i; the last entry is the number of all tokens.
+ * A longer conversation has them in common, too, unless the template writes a turn otherwise when
+ * others follow: Qwen3's leaves the thoughts of earlier turns out. Finding them renders the
+ * conversation once per message; NULL with capacity_segments 0 skips that. */
 PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* tokenizer,
                                                       const char* messages, size_t messages_len,
                                                       const char* options, size_t options_len,
@@ -248,9 +253,9 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
  *   classify  choices (any causal model)
  *   generate  completion (any causal model), chat-turn (chat models)
  *   chat      conversation (chat models)
- * Unless option recipe names one, the model brings its own: a prefix_recipe.json among its files, or
- * the shipped recipe that its files call for (prefix_engine_info_json, "declared"). A model that is
- * not known for a task gets the first of the line, with a WARNING in the log of prefix.h once.
+ * Unless option recipe names one, the model brings its own: a prefix_recipe.json among its files,
+ * or the shipped recipe that its files call for (prefix_engine_info_json, "declared"). A model that
+ * is not known for a task gets the first of the line, with a WARNING in the log of prefix.h once.
  * prefix_task_info_json tells which, and why. */
 
 /* [any thread] Names are static; NULL when index is out of range. */
@@ -306,7 +311,10 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
 typedef struct prefix_task prefix_task;
 
 /* options (may be NULL): those of tasks and of the requests that the task makes, for instance
- * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them.
+ * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them. A
+ * task that writes texts keeps them to a JSON schema, a regular expression or a grammar with
+ * json_schema, regex or grammar: what is wrong with these is an INVALID_ARGUMENT with its place,
+ * OUT_OF_RANGE when they would take unreasonable time or memory (docs/structured-output.md).
  * deadline_ms counts from prefix_task_submit, for the whole task. One that has no effect on this
  * kind is an INVALID_ARGUMENT, as is a tokenizer that does not fit the model. NOT_FOUND, FORMAT:
  * the recipe; UNSUPPORTED_MODEL: it needs a token, a chat template or a head that the model lacks;
@@ -319,8 +327,8 @@ PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err
 /* The last release cancels what is not finished. */
 PREFIX_API void prefix_task_release(prefix_task* task);
 
-/* classify: the labels, in place of earlier ones. Where a classification head is read, the labels are
- * the head's own unless some of them are chosen here, in the order of the values. INVALID_UTF8,
+/* classify: the labels, in place of earlier ones. Where a classification head is read, the labels
+ * are the head's own unless some of them are chosen here, in the order of the values. INVALID_UTF8,
  * INVALID_ARGUMENT for none, UNSUPPORTED_MODEL for one that the head does not have. */
 PREFIX_API prefix_status prefix_task_set_labels(prefix_task* task, const char* const* texts,
                                                 const size_t* lengths, size_t n_texts,
@@ -345,7 +353,8 @@ PREFIX_API prefix_status prefix_task_add_product(prefix_task* task, const char* 
 PREFIX_API prefix_status prefix_task_submit(prefix_task* task, prefix_error* err);
 /* As prefix_job_wait: TIMEOUT while items are unfinished. Failures are told by the items. */
 PREFIX_API prefix_status prefix_task_wait(prefix_task* task, int64_t timeout_ms, prefix_error* err);
-/* As prefix_job_notify; also before prefix_task_submit. */
+/* As prefix_job_notify; also before prefix_task_submit. A task that is released without it brings
+ * the tag then. */
 PREFIX_API prefix_status prefix_task_notify(prefix_task* task, prefix_queue* queue, int64_t tag,
                                             prefix_error* err);
 /* Unfinished items end with CANCELLED; texts that were begun keep what there is. Idempotent. */
@@ -373,7 +382,8 @@ PREFIX_API prefix_status prefix_task_item_tokens(const prefix_task* task, size_t
 PREFIX_API prefix_status prefix_task_next_event(prefix_task* task, int64_t timeout_ms,
                                                 prefix_event* event, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
-/* As prefix_job_notify_events: a tag when there is an event to read. */
+/* As prefix_job_notify_events: a tag when there is an event to read. Before prefix_task_submit as
+ * prefix_task_notify. */
 PREFIX_API prefix_status prefix_task_notify_events(prefix_task* task, prefix_queue* queue,
                                                    int64_t tag, prefix_error* err);
 
@@ -394,7 +404,7 @@ PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, size_
 PREFIX_API prefix_status prefix_task_item_values(const prefix_task* task, size_t item, float* out,
                                                  size_t capacity, size_t* needed,
                                                  prefix_error* err);
-/* Without white space around it. */
+/* Without white space around it, unless the recipe keeps it. */
 PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, size_t item, char* buf,
                                                size_t cap, size_t* needed, prefix_error* err);
 /* The same, also what there is of a text that was cancelled or ran out of time. */
@@ -408,7 +418,7 @@ PREFIX_API prefix_status prefix_task_all_values(const prefix_task* task, float* 
 PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
                                               size_t capacity, size_t* needed, prefix_error* err);
 /* OK when no item has failed so far; otherwise the status and the sentence of the first one that
- * did, and *item (may be NULL) its number. */
+ * did, and *item (may be NULL) its number. A call that fails itself leaves *item as it is. */
 PREFIX_API prefix_status prefix_task_first_failure(const prefix_task* task, size_t* item,
                                                    prefix_error* err);
 /* rerank and classify: of the values [first, first + count) of prefix_task_all_values, from best
