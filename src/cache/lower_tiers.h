@@ -169,7 +169,6 @@ class LowerTiers {
                                     const Match& match) const;
 
   // Of states.
-  using AddCopy = std::function<void(const PageKey& key, int32_t page, bool mark)>;
   std::shared_ptr<Fetch> find_state(NodeId root, std::span<const int32_t> tokens,
                                     const Match& match, int32_t limit) const;
   std::span<const int32_t> tail_of(const Fetch& f, int32_t length) const;
@@ -183,8 +182,22 @@ class LowerTiers {
   void install_state(const Fetch& f, NodeId path);
   uint32_t saved_now() const;
   bool is_saved(int32_t page) const { return pages_.saved(page) == saved_now(); }
+
+  // Copies of pages for the tiers: element i of each list is of the same page.
+  struct Copies {
+    std::vector<PageKey> keys;
+    std::vector<PageBlob> blobs;
+    std::vector<KvMemory::Read> reads;  // that fill the blobs
+    std::vector<int32_t> pages;
+    std::vector<bool> marked;  // as saved, when they are
+    bool fit = true;           // there was room for all
+    bool known = false;        // the tiers have a page of the path
+  };
+  void add_copy(Copies& copies, const PageKey& key, int32_t page, bool mark);
+  void add_state(Copies& copies, NodeId node);
+  Copies copies_of(NodeId node, int32_t length);
+  void give(const Copies& copies);
   bool save_path(NodeId node, int32_t length);
-  void save_state(NodeId node, const AddCopy& add);
   void note_rest(NodeId node, int32_t length);
   void save_rests();
   // For room: in pieces that are worth it, for a tier lets go of one page after the other.

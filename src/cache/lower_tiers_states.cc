@@ -191,7 +191,7 @@ void LowerTiers::install_state(const Fetch& f, NodeId path) {
 
 // The page of its last tokens goes along as it is now: others may fill it later, so that it is not
 // marked.
-void LowerTiers::save_state(NodeId node, const AddCopy& add) {
+void LowerTiers::add_state(Copies& copies, NodeId node) {
   const Node& n = tree_.node(node);
   const std::vector<int32_t>& pages = tree_.state_pages(node);
   const auto saved = [&](int32_t page) { return is_saved(page); };
@@ -200,12 +200,12 @@ void LowerTiers::save_state(NodeId node, const AddCopy& add) {
   const PageKey parent = full > 0 ? keys_.key(node, full - 1) : keys_.root(tree_.root(n));
   const auto tail_tokens = static_cast<size_t>(n.end() - full * kPageTokens);
   const std::span<const int32_t> tail(pages_.tokens(n.last_page), tail_tokens);
-  if (!tail.empty()) add(page_key(parent, tail), n.last_page, false);
+  if (!tail.empty()) add_copy(copies, page_key(parent, tail), n.last_page, false);
   for (size_t i = 0; i < pages.size(); ++i)
     if (!saved(pages[i]))
-      add(state_key(parent, tail, n.end(), static_cast<int32_t>(i)), pages[i], true);
+      add_copy(copies, state_key(parent, tail, n.end(), static_cast<int32_t>(i)), pages[i], true);
   if (tree_.state_is_exempt(node))
-    add(state_key(parent, tail, n.end(), asked_mark()), pages.front(), false);
+    add_copy(copies, state_key(parent, tail, n.end(), asked_mark()), pages.front(), false);
 }
 
 }  // namespace prefix

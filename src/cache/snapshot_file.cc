@@ -160,6 +160,9 @@ std::string header_of(const SnapshotShape& shape, const std::string& index) {
   return out.text();
 }
 
+// Read at once to be checked, before there is memory for the whole.
+constexpr size_t kPiece = size_t{1} << 20;
+
 // All of it, or as much as there is; throws kIo.
 size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::string& path) {
   size_t done = 0;
@@ -172,6 +175,23 @@ size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::st
     done += static_cast<size_t>(n);
   }
   return done;
+}
+
+// Whether the checksum of a header is right for the index behind it. Nothing of that is kept: a
+// damaged header may take gigabytes of pages for its index. Throws kIo.
+bool checksum_fits(int file, std::string_view header, uint64_t index_bytes,
+                   const std::string& path) {
+  Sha256 hash;
+  hash.update(header.data(), kChecked);
+  std::vector<char> piece(static_cast<size_t>(std::min<uint64_t>(index_bytes, kPiece)));
+  for (uint64_t done = 0; done < index_bytes;) {
+    const auto wanted = static_cast<size_t>(std::min<uint64_t>(index_bytes - done, piece.size()));
+    if (read_at(file, piece.data(), wanted, kHeader + done, path) < wanted) return false;
+    hash.update(piece.data(), wanted);
+    done += wanted;
+  }
+  const Sha256::Digest digest = hash.finish();
+  return std::memcmp(digest.data(), header.data() + kChecked, kDigest) == 0;
 }
 
 }  // namespace
@@ -214,13 +234,15 @@ void SnapshotWriter::lock_part() {
     file_ = Descriptor(open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                             0600));  // prompts are private
     if (!file_) fail_io("cannot write", part_, errno);
+    struct stat mine{}, named{};
+    if (fstat(*file_, &mine) != 0) fail_io("cannot write", part_, errno);
+    if (!S_ISREG(mine.st_mode))
+      fail(Code::kIo, "cannot write ", quote(part_, 300), ": a device or pipe has this name");
     if (flock(*file_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) fail_io("cannot lock", part_, errno);
       fail(Code::kMisuse, "another snapshot is being saved to ", quote(path_, 300));
     }
     // The lock is on the file and not on its name, under which a finished one may just have left.
-    struct stat mine{}, named{};
-    if (fstat(*file_, &mine) != 0) fail_io("cannot write", part_, errno);
     if (stat(part_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
         mine.st_dev == named.st_dev)
       return;
@@ -289,12 +311,17 @@ SnapshotReader::SnapshotReader(const std::string& path, const SnapshotShape& wan
   std::memcpy(shape.fingerprint.data(), in.bytes(kDigest).data(), kDigest);
   shape.page_bytes = in.number<uint64_t>();
   const auto index_bytes = in.number<uint64_t>();
-  if (index_bytes > static_cast<uint64_t>(info.st_size) - kHeader)
-    fail(Code::kFormat, quote(path, 300), " is cut short: it has ", info.st_size,
+  // As long as it was when it was opened: another program may write to it just now.
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  if (bytes < kHeader || index_bytes > bytes - kHeader)
+    fail(Code::kFormat, quote(path, 300), " is cut short: it has ", bytes,
          " bytes, and its index alone ", index_bytes);
-  std::string index(static_cast<size_t>(index_bytes), '\0');
-  if (read_at(*file_, index.data(), index.size(), kHeader, path) < index.size() ||
-      header_of(shape, index) != header)
+  std::string index;
+  if (checksum_fits(*file_, header, index_bytes, path)) {
+    index.resize(static_cast<size_t>(index_bytes));
+    index.resize(read_at(*file_, index.data(), index.size(), kHeader, path));
+  }
+  if (header_of(shape, index) != header)
     fail(Code::kFormat, quote(path, 300), " is damaged: its checksum is wrong");
   if (shape.fingerprint != wanted.fingerprint || shape.page_bytes != wanted.page_bytes ||
       shape.page_tokens != wanted.page_tokens)

@@ -86,19 +86,28 @@ int regimes_of(const RopeConfig& rope, int32_t positions) {
   return rope.type == RopeType::kLongrope && positions > rope.original_max_positions ? 2 : 1;
 }
 
+// Without those of layers with a window.
+int64_t own_table_bytes(const ModelConfig& config, int32_t positions) {
+  const int64_t half = config.rotary_dim() / 2;
+  return int64_t{regimes_of(config.rope, positions)} * positions * half * 2 *
+         int64_t{sizeof(float)};
+}
+
 }  // namespace
 
 int64_t rope_table_bytes(const ModelConfig& config, int32_t positions) {
-  const int64_t half = config.rotary_dim() / 2;
   const int64_t others =
       config.window_rope ? rope_table_bytes(config.of_window_rope(), positions) : 0;
-  return others + int64_t{regimes_of(config.rope, positions)} * positions * half * 2 *
-                      int64_t{sizeof(float)};
+  return others + own_table_bytes(config, positions);
 }
 
-RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
+RopeTables rope_tables(const ModelConfig& config, int32_t positions, int64_t free_bytes) {
   const RopeConfig& rope = config.rope;
   PREFIX_CHECK(positions > 0);
+  if (const int64_t bytes = own_table_bytes(config, positions); 2 * bytes > free_bytes)
+    fail(Code::kOutOfMemory, "rotary tables of ", positions, " positions take ", bytes,
+         " bytes, and twice that while they are made; ", free_bytes,
+         " are free (option max_positions makes them shorter)");
   RopeTables tables;
   tables.rotary_dim = config.rotary_dim();
   const int regimes = regimes_of(rope, positions);

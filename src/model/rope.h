@@ -11,6 +11,7 @@
 
 #include <vector>
 
+#include "base/resources.h"
 #include "model/config/config.h"
 
 namespace prefix {
@@ -23,7 +24,10 @@ struct RopeTables {
 
 // longrope has two regimes: a sequence longer than original_max_positions uses the second one for
 // all of its positions, so rows [positions, 2 positions) repeat them with the other frequencies.
-RopeTables rope_tables(const ModelConfig& config, int32_t positions);
+// Throws kOutOfMemory when the host has not so many bytes free as the tables and a device's copy of
+// them take: no weight in the files stands behind the length that a configuration names.
+RopeTables rope_tables(const ModelConfig& config, int32_t positions,
+                       int64_t free_bytes = resources().available_bytes);
 
 // Bytes of both tables, and of those of layers with a window.
 int64_t rope_table_bytes(const ModelConfig& config, int32_t positions);

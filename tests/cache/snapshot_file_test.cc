@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "snapshot_support.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
+#include "system_calls.h"
 
 namespace prefix {
 namespace {
@@ -102,6 +104,60 @@ TEST_F(SnapshotFile, ACutFileKeepsThePagesItHas) {
     ASSERT_EQ(pages.right, static_cast<int>((size - behind_index) / (kPage + 32)));
     ASSERT_EQ(pages.wrong, 0);
   }
+}
+
+// Another program writes to the file between two calls of the reader.
+TEST_F(SnapshotFile, AFileThatChangesWhileItIsReadIsRefused) {
+  const std::string file = written(random_index(random, 6));
+  const size_t behind_index = kSnapshotHeader + index_bytes(file);
+  // What it is when it is opened, and becomes before read number n; then opening says so.
+  const auto refused = [&](const std::string& before, int n, const std::string& after,
+                           const char* why) {
+    SCOPED_TRACE(why);
+    const std::string path = in_memory(before);
+    SystemCalls calls;
+    int reads = 0;
+    calls.before_reads([&](size_t) {
+      if (reads++ == n) in_memory(after);
+    });
+    expect_error(Code::kFormat, {why}, [&] { SnapshotReader(path, shape_of(kPage)); });
+    EXPECT_GT(reads, n);
+  };
+  std::string longest = file;  // an index of 2^62 bytes
+  longest[56 + 7] = 0x40;
+  refused("", 0, file, "it has 0 bytes");
+  refused("", 0, longest, "it has 0 bytes");
+  refused(file.substr(0, 40), 0, longest, "it has 40 bytes");
+  refused(file, 0, file.substr(0, 95), "is not a snapshot");
+  refused(file, 1, file.substr(0, kSnapshotHeader), "checksum");
+  refused(file, 1, file.substr(0, behind_index - 1), "checksum");
+  refused(file, 2, file.substr(0, behind_index - 1), "checksum");
+  refused(file, 2, std::string(file.size(), 'x'), "checksum");
+  // Pages are looked at one by one.
+  const SnapshotReader reader(in_memory(file), shape_of(kPage));
+  in_memory(file.substr(0, behind_index + kPage + 32));
+  const SnapshotPages left = read_pages(reader, kPage);
+  EXPECT_EQ(left.right, 1);
+  EXPECT_GT(left.damaged, 0);
+  EXPECT_EQ(left.wrong, 0);
+}
+
+// A header with one bit turned calls all that is behind it its index.
+TEST_F(SnapshotFile, ADamagedLengthTakesNoMemory) {
+  std::string file = written(random_index(random, 6));
+  constexpr size_t kLong = size_t{1} << 24;
+  file[56 + 3] = static_cast<char>(file[56 + 3] | 1);
+  file.resize(kSnapshotHeader + 2 * kLong);
+  const std::string path = in_memory(file);
+  SystemCalls calls;
+  size_t all = 0, most = 0;
+  calls.before_reads([&](size_t bytes) {
+    all += bytes;
+    most = std::max(most, bytes);
+  });
+  expect_error(Code::kFormat, {"checksum"}, [&] { SnapshotReader(path, shape_of(kPage)); });
+  EXPECT_GT(all, kLong);
+  EXPECT_LE(most, size_t{1} << 20);
 }
 
 TEST_F(SnapshotFile, OfSomethingElseIsIncompatible) {

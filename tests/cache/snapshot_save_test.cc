@@ -232,6 +232,12 @@ TEST(SnapshotSave, PathsThatCannotBeWritten) {
   fs::create_symlink(file, folder / "linked.part");
   EXPECT_EQ(save(folder / "linked", 1), Code::kIo);
   EXPECT_EQ(bytes_of(file), "x");
+  // Nor is a pipe ours.
+  const std::string pipe = folder / "piped.part";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_error(Code::kIo, {"piped.part", "pipe"},
+               [&] { SnapshotWriter(folder / "piped", shape_of(kPage), generation(1)); });
+  EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
 TEST(SnapshotSave, AFolderThatMayOnlyBeRead) {

@@ -40,6 +40,11 @@ bool can_lock() {
   return !calls || calls->locks();
 }
 
+void before_read(size_t bytes) {
+  SystemCalls* const calls = current.load();
+  if (calls && calls->before_reads()) calls->before_reads()(bytes);
+}
+
 // The same for calls that are done or not.
 bool allowed(SystemCall kind, int descriptor) {
   bool killed = false;
@@ -92,6 +97,7 @@ int SystemCalls::before(SystemCall kind, int descriptor, bool* killed) {
 }  // namespace prefix::testing_support
 
 using prefix::testing_support::allowed;
+using prefix::testing_support::before_read;
 using prefix::testing_support::can_lock;
 using prefix::testing_support::end_process;
 using prefix::testing_support::max_bytes;
@@ -124,6 +130,11 @@ ssize_t writev(int file, const iovec* parts, int count) {
     if (parts[i].iov_len > 0)
       return syscall(SYS_write, file, parts[i].iov_base, std::min(parts[i].iov_len, max_bytes()));
   return syscall(SYS_writev, file, parts, count);
+}
+
+ssize_t pread(int file, void* data, size_t bytes, off_t at) {
+  before_read(bytes);
+  return syscall(SYS_pread64, file, data, bytes, at);
 }
 
 int fsync(int file) {

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace prefix::testing_support {
@@ -36,6 +38,10 @@ class SystemCalls {
   // As on some file systems of networks.
   void no_locks() { locks_ = false; }
   bool locks() const { return locks_; }
+  // Called before each read of so many bytes at a place in a file (pread), on the thread that reads.
+  using Read = std::function<void(size_t bytes)>;
+  void before_reads(Read read) { read_ = std::move(read); }
+  const Read& before_reads() const { return read_; }
   // SIGKILL instead of call number n from now, n > 0; a write is half done then.
   void kill_at(int n);
 
@@ -50,6 +56,7 @@ class SystemCalls {
   int error_ = 0;
   size_t max_bytes_ = SIZE_MAX;
   std::atomic<bool> locks_{true};
+  Read read_;
   int left_ = 0;  // calls until the end; 0: it does not come
 };
 

@@ -195,6 +195,22 @@ TEST(Rope, AttentionFactor) {
   EXPECT_DOUBLE_EQ(longrope_attention_factor(32, 4096), std::sqrt(1 + 5.0 / 12));
 }
 
+TEST(Rope, TablesThatNoMemoryIsFreeForAreRefused) {
+  const ModelConfig c = longrope_model();
+  const int64_t bytes = rope_table_bytes(c, 20);
+  EXPECT_EQ(bytes, 2 * 2 * 20 * 4 * 4);  // of both regimes, cos and sin
+  EXPECT_EQ(rope_tables(c, 20, 2 * bytes).regime_switch, 10);
+  expect_error(Code::kOutOfMemory, {"20 positions", "1280 bytes", "2559 are free", "max_positions"},
+               [&] { rope_tables(c, 20, 2 * bytes - 1); });
+  // The longest that a configuration may ask for: refused before a byte of it is taken.
+  ModelConfig longest = model(ConfigLimits::kHeadDim);
+  longest.window_rope.emplace();
+  constexpr int64_t kBytes = int64_t{1} << 36;
+  EXPECT_EQ(rope_table_bytes(longest, ConfigLimits::kPositions), 2 * kBytes);
+  expect_error(Code::kOutOfMemory, {"16777216 positions", "68719476736 bytes"},
+               [&] { rope_tables(longest, ConfigLimits::kPositions, 2 * kBytes - 1); });
+}
+
 TEST(Rope, WantsPositions) {
   expect_error(Code::kInternal, {"positions"}, [] { rope_tables(model(), 0); });
 }

@@ -59,7 +59,7 @@ class InstallDepsTest(unittest.TestCase):
         return done, [call.split(" install ", 1)[1] for call in calls if call.startswith("apt-get") and " install " in call]
 
     def test_nothing_is_installed_where_all_is_there(self) -> None:
-        self.rust("1.85")
+        self.rust("1.87")
         done, _ = self.install("build")
         self.assertNotIn("ust", done.stdout + done.stderr)
 
@@ -72,7 +72,7 @@ class InstallDepsTest(unittest.TestCase):
         self.assertTrue(installed[0].endswith("rustc-web cargo-web"), installed)
 
     def test_rust_that_is_too_old_is_replaced(self) -> None:
-        for times, (cargo, rustc) in enumerate((("1.63", "1.63"), ("1.90", "1.84"), ("1.84", "1.90")), 1):
+        for times, (cargo, rustc) in enumerate((("1.63", "1.63"), ("1.90", "1.86"), ("1.86", "1.90")), 1):
             self.rust(cargo, rustc)
             self.apt("1.96")
             done, installed = self.install("build")
@@ -81,7 +81,7 @@ class InstallDepsTest(unittest.TestCase):
 
     def test_a_debian_without_rustc_web(self) -> None:
         self.no_rust()
-        self.apt("1.85")
+        self.apt("1.87")
         self.program("bin/apt-cache", "true")
         done, installed = self.install("build")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -92,7 +92,7 @@ class InstallDepsTest(unittest.TestCase):
         self.apt()  # what it installs comes later on the PATH
         done, _ = self.install("build")
         self.assertEqual(done.returncode, 1)
-        self.assertIn(f"Rust 1.85 or newer is needed, and {self.bin}/cargo is 1.70", done.stderr)
+        self.assertIn(f"Rust 1.87 or newer is needed, and {self.bin}/cargo is 1.70", done.stderr)
 
     def test_without_root_it_says_what_to_install(self) -> None:
         self.no_rust()

@@ -115,10 +115,13 @@ const DIFFERENT: &[&str] = &[
     "{% macro m() %}{{ varargs }}{% endmacro %}{{ m(1) }}",
     "{% macro m() %}{{ varargs }}{{ kwargs }}{% endmacro %}{{ m() }}",
     "{{ +i }}",
-    // Global names are undefined.
+    // A global name that is undefined.
     "{{ lipsum is defined }}",
-    "{{ cycler is defined }}",
-    "{{ joiner is defined }}",
+    // Unicode's names of characters are not here, so that a template with one is refused.
+    r"{{ '\N{BULLET}' }}",
+    // A text that counts as HTML shows as any other in a list, and what a format puts into it is not escaped.
+    "{{ ('%s' | safe) % '<' }}",
+    "{{ ['<' | safe] }}",
     // Python refuses or mixes up what has a plain meaning.
     "{{ {1: 2, true: 3} | tojson }}",
     "{{ list[1.0] }}",

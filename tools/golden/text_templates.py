@@ -616,5 +616,38 @@ EXPRESSIONS = [
     "{% if [] | reverse %}a{% endif %}", "{% if {} | items %}a{% endif %}", "{% for a in list | reverse %}{{ a }}{% endfor %}",
     "{% for k, v in map | items %}{{ k }}{{ v }}{{ loop.last }}{% endfor %}",
     "{% set ns = namespace(s='') %}{% macro m() %}{% set ns.s %}x{% endset %}{% endmacro %}{{ m() }}{{ ns.s }}",
+    # Escapes in texts.
+    "{{ '\\a\\b\\f\\v' | tojson }}", "{{ '\\U0001F600\\U0001f601' }}", "{{ '\\x41\\u0041\\U00000041\\101' }}",
+    "{{ '\\N{BULLET}' }}", "{{ '\\N{NO SUCH NAME}' }}", "{{ '\\U0001' }}", "{{ '\\U00110000' }}", "{{ '\\x4' }}",
+    "{{ '\\u12' }}", "{{ '\\q\\d+\\%\\8' }}", "{{ '\\/' }}", "{{ '\\é' }}", "{{ '\\\\\\a' | tojson }}", "{{ '\\08\\18\\1234' | tojson }}",
+    "{{ '\\v' ~ \"\\a\" 'x\\v' }}", "{% set x = 'a\\\nb' %}{{ x }}", "{{ {'\\a': 1}['\\x07'] }}", "{{ 'a\\vb'.split() }}",
+    "{{ 'a\\x07' | replace('\\a', 'b') }}", "{{ '\\a' in '\\x07' }}", "{% raw %}{{ '\\a' }}{% endraw %}{# '\\a' #}x",
+    "{{ \"it's \\\\a\" }}", "{{ namespace(a='\\a').a | tojson }}", "{% if '\\a' == '\\x07' %}y{% endif %}",
+    # Defaults of macros that name other parameters.
+    "{% macro m(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m(1, 2) }}{{ m(1, b=3) }}",
+    "{% macro m(a, b=a+1, c=b*2) %}{{ a }}{{ b }}{{ c }};{% endmacro %}{{ m(1) }}{{ m(1, c=5) }}{{ m(1, b=0) }}",
+    "{% macro m(a=b, b=2) %}{{ a }}|{{ b }}{% endmacro %}{{ m() }}{{ m(b=5) }}",
+    "{% set a = 7 %}{% macro m(a, b=a) %}{{ b is undefined }}{% endmacro %}{{ m() }}",
+    "{% set x = 5 %}{% macro m(a=x) %}{{ a }}{% endmacro %}{% set x = 6 %}{{ m() }}",
+    "{% macro m(a, b=n(a)) %}{{ b }}{% endmacro %}{% macro n(x) %}<{{ x }}>{% endmacro %}{{ m('abc') }}",
+    "{% macro m(n, d=n) %}{% if n > 0 %}{{ d }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(3) }}",
+    "{% macro m(a, b=a) %}{{ caller(b) }}{% endmacro %}{% call(x, y=x) m(3) %}<{{ x }}{{ y }}>{% endcall %}",
+    "{% macro m(a=1) %}{% set a = a + 1 %}{{ a }}{% endmacro %}{{ m() }}{{ m(5) }}",
+    "{% macro m(a=missing.x) %}y{% endmacro %}{{ m(1) }}", "{% macro m(a=missing.x) %}y{% endmacro %}{{ m() }}",
+    # What is added to a text that counts as HTML.
+    "('<' | escape) + '<'", "'<' + ('<' | escape)", "('<' | escape) ~ '<'", "('<' | safe) + '&'", "('a' | safe) + 1",
+    "('<' | safe) * 2 + '<'", "('<a' | safe | upper) + '<'", "('<a ' | safe | trim) + '<'", "('<a' | safe)[:1] + '<'",
+    "('<a' | safe).upper() + '<'", "(' <a' | safe).strip() + '<'", "('x' | safe | center(3)) + '<'", "('x' | safe | title) + '<'",
+    "('x' | safe | indent(2)) + '<'", "(['<' | safe, '&'] | join('-')) + '<'", "('<' | safe) == '<'", "('<' | safe) | tojson",
+    "{% macro m() %}<{% endmacro %}{{ m() + '<' }}{{ m() | safe + '<' }}", "('%s' | safe) % '<'", "['<' | safe]",
+    # Separators and turns.
+    "{% set j = joiner() %}{{ j() }}a{{ j() }}b{{ j() }}c", "{% set j = joiner(1) %}{{ j() }}{{ j() }}", "{{ joiner(1, 2) }}",
+    "{% set j = joiner('|') %}{% for m in messages %}{{ j() }}{{ m.role }}{% endfor %}",
+    "{% set j = joiner(sep='-') %}{{ j() }}{{ j() }}{{ j.sep }}{{ j.used }}", "{% set j = joiner() %}{{ j(1) }}",
+    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{{ c['current'] }}",
+    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.reset() }}{{ c.current }}{{ c.pos }}{{ c.items }}",
+    "{% set c = cycler('a', 'b') %}{% macro m() %}{{ c.next() }}{% endmacro %}{{ m() }}{{ m() }}{{ m() }}",
+    "{{ cycler() }}", "{% set c = cycler('a') %}{{ c() }}", "{{ cycler('a') is defined }}", "{{ cycler(*list).current }}",
+    "{% set c = cycler(['x'], {'y': 1}) %}{% for i in range(3) %}{{ c.next() }}{% endfor %}",
 ]
 EXPRESSION_MESSAGES = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello there"}]

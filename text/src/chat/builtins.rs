@@ -3,12 +3,13 @@
 //! do more than the budget has.
 
 use super::arguments::Arguments;
+use super::markup::{escape, like};
 use super::meter::{copied, is_a, weigh};
 use super::objects::Generated;
 use super::operators::add;
 use super::show::text_of;
 use super::strings::{is_space, pad, strip, Side};
-use super::{budget, case, filters, format, json, kinds, objects};
+use super::{budget, case, cycles, filters, format, json, kinds, objects};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
 
@@ -92,8 +93,8 @@ fn text(value: &Value) -> Result<String, Error> {
     text_of(value)
 }
 
-fn trim(value: &Value, chars: Option<&str>) -> Result<String, Error> {
-    Ok(strip(&text(value)?, chars, Side::Both).to_string())
+fn trim(value: &Value, chars: Option<&str>) -> Result<Value, Error> {
+    Ok(like(value, strip(&text(value)?, chars, Side::Both)))
 }
 
 /// Jinja's own idea of a title: words begin behind white space, hyphens and brackets.
@@ -109,27 +110,6 @@ fn title(value: &Value) -> Result<String, Error> {
         out.push_str(&rest.as_str().to_lowercase());
     }
     Ok(out)
-}
-
-fn escape(value: &Value) -> Result<Value, Error> {
-    if value.is_safe() {
-        return Ok(value.clone());
-    }
-    let text = text(value)?;
-    let longer = text.matches(['&', '<', '>', '\'', '"']).count() * 5;
-    budget::text(text.len() + longer)?;
-    let mut out = String::with_capacity(text.len() + longer);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\'' => out.push_str("&#39;"),
-            '"' => out.push_str("&#34;"),
-            c => out.push(c),
-        }
-    }
-    Ok(Value::from_safe_string(out))
 }
 
 /// `default(default_value="", boolean=False)`.
@@ -454,13 +434,13 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("float", float);
 
     env.add_filter("upper", |value: &Value| {
-        text(value).map(|t| t.to_uppercase())
+        text(value).map(|t| like(value, t.to_uppercase()))
     });
     env.add_filter("lower", |value: &Value| {
-        text(value).map(|t| t.to_lowercase())
+        text(value).map(|t| like(value, t.to_lowercase()))
     });
     env.add_filter("capitalize", |value: &Value| {
-        text(value).map(|t| case::capitalize(&t))
+        text(value).map(|t| like(value, case::capitalize(&t)))
     });
     env.add_filter("title", title);
     env.add_filter("trim", trim);
@@ -480,7 +460,8 @@ pub fn install(env: &mut Environment<'static>) {
     env.add_filter("wordcount", wordcount);
     env.add_filter("truncate", truncate);
     env.add_filter("center", |value: &Value, width: Option<i64>| {
-        pad(&text(value)?, width.unwrap_or(80), ' ', Side::Both)
+        let padded = pad(&text(value)?, width.unwrap_or(80), ' ', Side::Both)?;
+        Ok::<_, Error>(like(value, padded))
     });
     env.add_filter("tojson", json::tojson);
     env.add_filter("replace", filters::replace);
@@ -531,5 +512,7 @@ pub fn install(env: &mut Environment<'static>) {
 
     env.add_function("range", objects::range);
     env.add_function("dict", dict);
+    env.add_function("joiner", cycles::joiner);
+    env.add_function("cycler", cycles::cycler);
     env.add_global("self", objects::template_reference());
 }

@@ -82,7 +82,7 @@ pub struct Program<'a> {
 impl<'a> Program<'a> {
     pub fn compile(source: &'a str) -> Result<Self, Error> {
         let tree = machinery::parse(source, "chat template", syntax()?)?;
-        let metered = rewrite::template(&tree)?;
+        let metered = rewrite::template(&tree, source)?;
         let mut generator = CodeGenerator::new("chat template", source);
         generator.compile_stmt(&metered);
         let (instructions, blocks) = generator.finish();

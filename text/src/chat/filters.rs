@@ -3,6 +3,7 @@
 
 use super::arguments::Arguments;
 use super::budget::{self, push};
+use super::markup::like;
 use super::show::text_of;
 use super::strings::{charge_replace, lines};
 use minijinja::value::{Kwargs, Rest};
@@ -72,7 +73,7 @@ pub fn join(
 }
 
 /// Jinja's `indent(width=4, first=False, blank=False)`, which makes every line end "\n".
-pub fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+pub fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
     let args = Arguments::new(args, kwargs, 3)?;
     let width = args.get(0, "width")?;
     let first = args.flag(1, "first")?;
@@ -114,7 +115,7 @@ pub fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String
         }
         out.push_str(line);
     }
-    Ok(out)
+    Ok(like(value, out))
 }
 
 pub fn string(value: &Value) -> Result<Value, Error> {

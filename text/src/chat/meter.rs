@@ -53,11 +53,11 @@ fn walk(value: &Value, level: usize) -> Result<(), Error> {
                 walk(&value.get_item(&key)?, level + 1)?;
             }
         }
-        // It has a map that nobody would see in it.
-        ValueKind::Plain if level > 0 && is_a(value, "Method") => {
+        // It has a map, or values, that nobody would see in it.
+        ValueKind::Plain if level > 0 && (is_a(value, "Method") || is_a(value, "Cycler")) => {
             return Err(Error::new(
                 ErrorKind::InvalidOperation,
-                "a method cannot be put into another value",
+                "a method or cycler cannot be put into another value",
             ));
         }
         // The texts themselves are shared, not copied.

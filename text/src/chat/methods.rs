@@ -1,6 +1,7 @@
 //! Methods of Python's types on values of templates. The engine has most of them, and some otherwise.
 
 use super::format::braces;
+use super::markup::like;
 use super::meter::{compared, copied, scan};
 use super::show::text_of;
 use super::strings::{
@@ -320,6 +321,14 @@ pub fn method(
     name: &str,
     args: &[Value],
 ) -> Result<Value, Error> {
+    let found = unmarked(state, value, name, args)?;
+    Ok(match found.as_str() {
+        Some(text) if value.is_safe() => like(value, text),
+        _ => found,
+    })
+}
+
+fn unmarked(state: &mut State, value: &Value, name: &str, args: &[Value]) -> Result<Value, Error> {
     scan(value)?;
     for arg in args {
         match name {

@@ -1,9 +1,9 @@
 //! The operators of a template: what Python does, charged to the budget before it is done.
 
-use super::budget;
 use super::format::percent;
 use super::meter::{copied, keep, scan, MOST_ELEMENTS};
 use super::show::text_of;
+use super::{budget, markup};
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
@@ -74,6 +74,9 @@ fn arithmetic(
 
 pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        if left.is_safe() || right.is_safe() {
+            return markup::add(left, right);
+        }
         budget::text(a.len() + b.len())?;
         return Ok(Value::from([a, b].concat()));
     }
@@ -103,7 +106,7 @@ pub fn multiply(left: &Value, right: &Value) -> Result<Value, Error> {
     let count = i64::try_from(count.clone())?.max(0) as usize;
     if let Some(text) = repeated.as_str() {
         budget::text(text.len().saturating_mul(count))?;
-        return Ok(Value::from(text.repeat(count)));
+        return Ok(markup::like(repeated, text.repeat(count)));
     }
     let once = elements(repeated, count.max(1))?;
     let mut all = Vec::with_capacity(once.len() * count);

@@ -19,6 +19,7 @@
 
 use super::bound::is_method;
 use super::budget;
+use super::escapes::text_of_literals;
 use minijinja::machinery::ast::*;
 use minijinja::machinery::Span;
 use minijinja::{Error, ErrorKind, Value};
@@ -39,8 +40,9 @@ pub const REMAINDER: &str = ":remainder";
 /// this copy may recurse over the tree without fear.
 const MOST_NESTED: usize = 250;
 
-pub fn template<'a>(root: &Stmt<'a>) -> Result<Stmt<'a>, Error> {
+pub fn template<'a>(root: &Stmt<'a>, source: &'a str) -> Result<Stmt<'a>, Error> {
     let mut copier = Copier {
+        source,
         depth: 0,
         catch_alls: Vec::new(),
     };
@@ -51,7 +53,8 @@ pub fn template<'a>(root: &Stmt<'a>) -> Result<Stmt<'a>, Error> {
 /// they would be empty.
 const CATCH_ALLS: [&str; 2] = ["varargs", "kwargs"];
 
-struct Copier {
+struct Copier<'s> {
+    source: &'s str,
     depth: usize,
     /// Inside a macro: those of CATCH_ALLS that it has not given a meaning of its own.
     catch_alls: Vec<&'static str>,
@@ -76,7 +79,7 @@ fn unary(op: &UnaryOpKind) -> UnaryOpKind {
 
 type Copy<T> = Result<T, Error>;
 
-impl Copier {
+impl Copier<'_> {
     fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Copy<T>) -> Copy<T> {
         self.depth += 1;
         if self.depth > MOST_NESTED {
@@ -307,14 +310,56 @@ impl Copier {
         })
     }
 
+    /// A text as Jinja reads it.
+    fn constant(&self, value: &Value, span: Span) -> Copy<Value> {
+        let written = || {
+            self.source
+                .get(span.start_offset as usize..span.end_offset as usize)
+        };
+        Ok(match value.as_str().and_then(|_| written()) {
+            Some(literals) => text_of_literals(literals)?.map_or(value.clone(), Value::from),
+            None => value.clone(),
+        })
+    }
+
+    /// A default may name the parameters before it. The engine reads all of them before it has given any parameter
+    /// its value, so that they become the first lines of the macro.
+    fn defaults<'a>(&mut self, m: &Macro<'a>) -> Copy<Vec<Stmt<'a>>> {
+        let first = m.args.len().saturating_sub(m.defaults.len());
+        let with_defaults = m.args.iter().skip(first).zip(&m.defaults);
+        with_defaults
+            .map(|(parameter, default)| {
+                let span = default.span();
+                let is_left_out = Test {
+                    name: "undefined",
+                    expr: self.expr(parameter)?,
+                    args: Vec::new(),
+                };
+                let expr = Expr::IfExpr(Spanned::new(
+                    IfExpr {
+                        test_expr: Expr::Test(Spanned::new(is_left_out, span)),
+                        true_expr: self.expr(default)?,
+                        false_expr: Some(self.expr(parameter)?),
+                    },
+                    span,
+                ));
+                let target = self.target(parameter)?;
+                Ok(Stmt::Set(Spanned::new(Set { target, expr }, span)))
+            })
+            .collect()
+    }
+
     fn macro_<'a>(&mut self, m: &Macro<'a>) -> Copy<Macro<'a>> {
-        let defaults = self.exprs(&m.defaults)?;
         let outside = std::mem::replace(&mut self.catch_alls, CATCH_ALLS.to_vec());
         let copy = Macro {
             name: m.name,
             args: m.args.iter().map(|a| self.target(a)).collect::<Copy<_>>()?,
-            defaults,
-            body: self.body(&m.body)?,
+            defaults: Vec::new(),
+            body: {
+                let mut body = self.defaults(m)?;
+                body.extend(self.body(&m.body)?);
+                body
+            },
         };
         self.catch_alls = outside;
         Ok(copy)
@@ -360,7 +405,7 @@ impl Copier {
             Expr::Var(n) => Expr::Var(Spanned::new(Var { id: n.id }, span)),
             Expr::Const(n) => Expr::Const(Spanned::new(
                 Const {
-                    value: n.value.clone(),
+                    value: self.constant(&n.value, span)?,
                 },
                 span,
             )),

@@ -1,6 +1,7 @@
 //! `value[start:stop:step]` of Python.
 
 use super::budget;
+use super::markup::like;
 use super::objects::Range;
 use minijinja::value::{Tuple, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
@@ -26,12 +27,13 @@ pub fn slice(value: &Value, start: &Value, stop: &Value, step: &Value) -> Result
         budget::text(text.len())?;
         if step == 1 && text.is_ascii() {
             let (from, to) = range(start, stop, step, text.len());
-            return Ok(Value::from(&text[from as usize..to.max(from) as usize]));
+            return Ok(like(value, &text[from as usize..to.max(from) as usize]));
         }
         // A vector of characters has four times the bytes of ASCII.
         budget::text(text.len())?;
         let chars: Vec<char> = text.chars().collect();
-        return Ok(Value::from(
+        return Ok(like(
+            value,
             picked(start, stop, step, chars.len())
                 .map(|i| chars[i])
                 .collect::<String>(),

@@ -198,6 +198,9 @@ pub fn slow_steps() {
         "{% if big is lower %}{% endif %}{% if big | lower %}{% endif %}",
         "{% if big is eq(big) %}{% endif %}",
         "{% if big is in(big) %}{% endif %}",
+        "{% if (big | safe) + '<' %}{% endif %}",
+        "{% set ns.j = joiner(big) %}{% if ns.j() == ns.j() %}{% endif %}",
+        "{% set ns.c = cycler(*big) %}{% if ns.c.items %}{{ ns.c.next() }}{% endif %}",
         "{% if big.find('y') %}{% endif %}",
         "{% if big.count('y') %}{% endif %}",
         "{% if big.count('y', 1, -1) %}{% endif %}",
@@ -314,6 +317,11 @@ pub fn recursion() {
         "{% set a = namespace() %}{% set b = dict(a=a) %}{% set a.b = b %}{{ b }}",
         "{% set a = namespace() %}{% set a.x = dict(y=a).items() %}{{ a.x }}",
         "{% set a = namespace() %}{% set a.x = [a] | map('list') %}{{ a.x }}",
+        "{% set ns = namespace(c=1) %}{% for i in range(9) %}{% for j in range(90000) %}{% set ns.c = cycler(ns.c) %}{% endfor %}{% endfor %}",
+        "{% set ns = namespace(c=1) %}{% for i in range(90000) %}{% set ns.c = cycler([ns.c]) %}{% endfor %}",
+        "{% set ns = namespace() %}{% set ns.c = cycler(ns) %}{{ ns.c }}",
+        "{% set ns = namespace() %}{% for i in range(90000) %}{% set ns.j = joiner(ns.j) %}{{ ns.j() }}{% endfor %}",
+        "{% set ns = namespace(l=[]) %}{% set j = joiner('x' * 8000000) %}REPEAT{% set ns.l = ns.l + [j()] %}END",
     ] {
         bounded(template);
     }
