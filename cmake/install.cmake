@@ -23,7 +23,8 @@ endforeach()
 install(EXPORT prefixTargets NAMESPACE prefix::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/prefix COMPONENT development)
 install(FILES include/prefix.h include/prefix.hpp include/prefix_cache.hpp include/prefix_calls.hpp
-  include/prefix_options.hpp include/prefix_system.hpp
+  include/prefix_constraint.hpp include/prefix_job.hpp include/prefix_options.hpp
+  include/prefix_system.hpp
   include/prefix_text.h include/prefix_text.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(FILES LICENSE THIRD-PARTY-NOTICES DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development)

@@ -311,7 +311,10 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
 typedef struct prefix_task prefix_task;
 
 /* options (may be NULL): those of tasks and of the requests that the task makes, for instance
- * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them.
+ * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them. A
+ * task that writes texts keeps them to a JSON schema, a regular expression or a grammar with
+ * json_schema, regex or grammar: what is wrong with these is an INVALID_ARGUMENT with its place,
+ * OUT_OF_RANGE when they would take unreasonable time or memory (docs/structured-output.md).
  * deadline_ms counts from prefix_task_submit, for the whole task. One that has no effect on this
  * kind is an INVALID_ARGUMENT, as is a tokenizer that does not fit the model. NOT_FOUND, FORMAT:
  * the recipe; UNSUPPORTED_MODEL: it needs a token, a chat template or a head that the model lacks;

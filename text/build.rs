@@ -6,4 +6,6 @@ fn main() {
     // The thread of tasks ends by itself, a moment after the last of them: dlclose must not take its
     // code away under it.
     println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // The C functions of a crate below it, llguidance, are not ours to hand on.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--exclude-libs,ALL");
 }

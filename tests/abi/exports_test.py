@@ -64,6 +64,10 @@ class Text(Core):
         if not self.library:
             self.skipTest("libprefix_text is not built")
 
+    def test_hands_on_no_functions_of_its_crates(self) -> None:
+        symbols = [line.split()[-1] for line in output("nm", "-D", "--defined-only", self.library).splitlines()]
+        self.assertEqual([symbol for symbol in symbols if not symbol.startswith("prefix_")], [])
+
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()

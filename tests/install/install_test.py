@@ -47,7 +47,7 @@ class Installed(unittest.TestCase):
     def test_every_file_is_meant_to_be_there(self):
         found = {str(path.relative_to(TREE)) for path in TREE.rglob("*") if not path.is_dir()}
         patterns = [
-            "bin/prefix", "include/prefix.h", "include/prefix.hpp", "include/prefix_calls.hpp", "include/prefix_cache.hpp", "include/prefix_options.hpp", "include/prefix_system.hpp", "include/prefix_text.h", "include/prefix_text.hpp", "lib/libprefix.so", "lib/libprefix_text.so", "lib/libprefix.a",
+            "bin/prefix", "include/prefix.h", "include/prefix.hpp", "include/prefix_calls.hpp", "include/prefix_cache.hpp", "include/prefix_constraint.hpp", "include/prefix_job.hpp", "include/prefix_options.hpp", "include/prefix_system.hpp", "include/prefix_text.h", "include/prefix_text.hpp", "lib/libprefix.so", "lib/libprefix_text.so", "lib/libprefix.a",
             "lib/cmake/prefix/prefixConfig.cmake", "lib/cmake/prefix/prefixConfigVersion.cmake",
             "lib/cmake/prefix/prefixTargets.cmake", "lib/pkgconfig/prefix.pc", "lib/pkgconfig/prefix_text.pc", "lib/cps/prefix.cps",
             "share/prefix/recipes/query-likelihood.json", "share/prefix/recipes/qwen3-reranker.json",

@@ -3,9 +3,11 @@
 //! `ffi` holds the C functions, `engine` calls those of libprefix, which `prefix_h` declares: nearly all
 //! `unsafe` is in these, and everything else is safe Rust that knows nothing of C. `load` and `gguf` read
 //! files, `text`, `renamed`, `pieces` and `detok` convert between text and tokens, `chat` renders templates,
-//! `tasks` runs ready-made work on an engine of libprefix. No module uses one that uses it.
+//! `constraint` keeps what is written to rules, `tasks` runs ready-made work on an engine of libprefix. No
+//! module uses one that uses it.
 
 mod chat;
+mod constraint;
 mod detok;
 mod engine;
 mod error;

@@ -56,6 +56,7 @@ macro_rules! sized {
 }
 sized!(
     prefix_error,
+    prefix_constraint_calls,
     prefix_engine_info,
     prefix_event,
     prefix_result_info,

@@ -2,13 +2,14 @@
 //! loading, so every method may be called from any thread.
 
 use crate::chat::Templates;
+use crate::constraint::Vocabulary;
 use crate::error::{Error, Result};
 use crate::load::Source;
 use crate::pieces::Pieces;
 use crate::pipeline::{continuing, meter, Tokenizer};
 use crate::renamed::{self, Renamed};
 use crate::roles::{end_tokens, Roles};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tokenizers::PostProcessorWrapper;
 
 /// Longest text of one call. Tokenizing needs some hundred bytes of memory per byte of text, and no
@@ -44,6 +45,8 @@ pub struct Text {
     /// One that knows special tokens by other names; made at first use.
     renamed: OnceLock<Box<Renamed>>,
     pieces: Pieces,
+    /// The tokens by their bytes, for texts that are written by rules; made at first use.
+    vocabulary: OnceLock<Arc<Vocabulary>>,
     /// Whether offsets leave out the spaces of a token.
     trims_offsets: bool,
     kind: &'static str,
@@ -143,6 +146,7 @@ impl Text {
             trims_offsets: trims_offsets(&tokenizer),
             copies: Default::default(),
             renamed: OnceLock::new(),
+            vocabulary: OnceLock::new(),
             kind,
             ends: as_tokens(&ends),
             size,
@@ -332,6 +336,47 @@ impl Text {
     pub fn token_bytes(&self, token: i32) -> Result<Vec<u8>> {
         let id = self.check_one(token)?;
         Ok(self.pieces.bytes(&self.tokenizer, id))
+    }
+
+    /// The tokens by their bytes, for texts that are written by rules.
+    pub fn vocabulary(&self) -> Result<Arc<Vocabulary>> {
+        if let Some(made) = self.vocabulary.get() {
+            return Ok(made.clone());
+        }
+        let mut words = Vec::new();
+        for id in 0..self.size {
+            words.push(match self.pieces.is_special(id) {
+                true => Vec::new(),
+                false => self.pieces.bytes(&self.tokenizer, id),
+            });
+        }
+        self.check_sum(&words)?;
+        let ends: Vec<u32> = self.ends.iter().map(|id| *id as u32).collect();
+        let made = Arc::new(Vocabulary::new(words, &ends)?);
+        Ok(self.vocabulary.get_or_init(|| made).clone())
+    }
+
+    /// Whether the bytes of tokens are those of their text: a tokenizer that puts spaces between words, or takes some
+    /// away, writes other texts than rules see.
+    fn check_sum(&self, words: &[Vec<u8>]) -> Result<()> {
+        const LOOKED_AT: usize = 64;
+        let texts = words
+            .iter()
+            .enumerate()
+            .filter(|(_, word)| word.len() > 1 && word.iter().all(|byte| byte.is_ascii_graphic()));
+        let step = texts.clone().count() / LOOKED_AT + 1;
+        let (ids, sum): (Vec<u32>, Vec<&[u8]>) = texts
+            .step_by(step)
+            .map(|(id, word)| (id as u32, &**word))
+            .unzip();
+        let text = self.decode_ids(&ids, false)?;
+        match text.trim_start().as_bytes() == sum.concat() {
+            true => Ok(()),
+            false => Err(Error::unsupported(
+                "the texts of this tokenizer are not those of its tokens one after the other, which structured output \
+                 needs",
+            )),
+        }
     }
 
     pub fn pieces(&self) -> &Pieces {

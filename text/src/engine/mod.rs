@@ -5,6 +5,10 @@
 //!   Engine ── batch() ──> Batch ── add(tokens, Request) ... ── submit() ──> Job ── values, tokens
 //! ```
 
+mod constraint;
+
+pub use constraint::{Constrains, Constraint, Steps};
+
 use crate::error::{Code, Error, Result};
 use crate::prefix_h::{
     self, prefix_batch, prefix_engine, prefix_engine_info, prefix_error, prefix_event, prefix_job,
@@ -13,6 +17,7 @@ use crate::prefix_h::{
 };
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
+use std::sync::Arc;
 
 /// Entry points of libprefix, by the declarations of prefix.h.
 macro_rules! library {
@@ -56,6 +61,9 @@ library! {
     prefix_batch_add_choices,
     prefix_batch_add_embedding,
     prefix_batch_add_generate,
+    prefix_batch_constrain,
+    prefix_constraint_create,
+    prefix_constraint_release,
     prefix_queue_create,
     prefix_queue_retain,
     prefix_queue_release,
@@ -263,6 +271,11 @@ impl Engine {
         })
     }
 
+    /// Rules for the tokens of requests that generate.
+    pub fn constraint(&self, rules: Arc<dyn Constrains>) -> Result<Constraint> {
+        Constraint::new(self.library, rules)
+    }
+
     pub fn submit(&self, batch: &Batch) -> Result<Job> {
         let mut handle = null_mut();
         check(|err| unsafe {
@@ -406,6 +419,12 @@ impl Batch {
                 }
             }
         })
+    }
+
+    /// Request `index` keeps to these rules.
+    pub fn constrain(&mut self, index: usize, constraint: &Constraint) -> Result<()> {
+        let constrain = self.library.prefix_batch_constrain;
+        check(|err| unsafe { constrain(self.handle, index, constraint.handle(), err) })
     }
 }
 

@@ -106,7 +106,7 @@ impl Inputs {
     /// Items of as many texts as the kind wants, one after the other; the number of the first.
     pub fn add(&mut self, texts: &[&[u8]], user_tag: i64) -> Result<usize> {
         let (width, kind) = (self.kind.texts.len(), self.kind.name);
-        if texts.len() % width != 0 {
+        if !texts.len().is_multiple_of(width) {
             return Err(Error::argument(format!(
                 "{} texts do not make whole items; one of {kind} has {width}: {}",
                 texts.len(),

@@ -9,6 +9,7 @@
 
 mod choice;
 mod classify;
+mod constrained;
 mod driver;
 mod embed;
 mod generate;

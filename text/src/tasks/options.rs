@@ -3,6 +3,7 @@
 use super::prompt::Truncate;
 use super::recipe::Recipe;
 use super::stops::Stops;
+use crate::constraint::Rules;
 use serde_json::{Map, Value};
 
 pub struct Options {
@@ -21,6 +22,8 @@ pub struct Options {
     pub stream: bool,
     /// Texts before which an answer ends.
     pub stops: Stops,
+    /// What an answer must look like.
+    pub rules: Option<Rules>,
     /// Of the whole task; 0 = none.
     pub deadline_ms: u64,
     /// Options of the engine's requests.

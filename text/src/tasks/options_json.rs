@@ -8,6 +8,7 @@ use super::options::Options;
 use super::prompt::Truncate;
 use super::registry::kinds;
 use super::stops::Stops;
+use crate::constraint::Rules;
 use crate::error::{quote, quote_all, Error, Result};
 use crate::text::Text;
 use serde_json::{Map, Value};
@@ -25,6 +26,26 @@ impl Reader {
         }
     }
 
+    /// What an answer must look like; an empty text sets nothing.
+    fn rules(&mut self) -> Result<Option<Rules>> {
+        let given = |text: &String| !text.is_empty();
+        let found = [
+            self.text("json_schema").filter(given).map(Rules::Schema),
+            self.text("regex").filter(given).map(Rules::Regex),
+            self.text("grammar").filter(given).map(Rules::Grammar),
+        ];
+        let mut found = found.into_iter().flatten();
+        let rules = found.next();
+        if let (Some(rules), Some(more)) = (&rules, found.next()) {
+            return Err(Error::argument(format!(
+                "options {} and {} are both set; a text is written by one of them",
+                rules.option(),
+                more.option()
+            )));
+        }
+        Ok(rules)
+    }
+
     fn flag(&mut self, key: &str) -> bool {
         self.object.shift_remove(key).and_then(|v| v.as_bool()) == Some(true)
     }
@@ -39,7 +60,7 @@ impl Reader {
 }
 
 /// What tasks read is theirs to say: a recipe has a head, or none, and results have no place for log-probabilities.
-const REQUESTS_ONLY: [&str; 2] = ["head", "logprobs"];
+const REQUESTS_ONLY: [&str; 3] = ["head", "logprobs", "top_logprobs"];
 
 /// Options that not every task has are refused where they mean nothing.
 fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
@@ -99,7 +120,11 @@ pub fn parse(
             .collect(),
         _ => Vec::new(),
     };
-    stops.push(recipe.stop.clone());
+    // Rules end a text by themselves; what would end another one may stand in it.
+    let rules = reader.rules()?;
+    if rules.is_none() {
+        stops.push(recipe.stop.clone());
+    }
     let prompt = reader.text("prompt").filter(|name| !name.is_empty());
     let prompt = match (prompt, recipe.prompts.len()) {
         (Some(name), _) => name,
@@ -134,6 +159,7 @@ pub fn parse(
         chunk_tokens: reader.number("chunk_tokens", 65_536),
         stream: reader.flag("stream"),
         stops: Stops::new(stops)?,
+        rules,
         deadline_ms: reader.number("deadline_ms", 0) as u64,
         request: {
             let mut request = recipe.request.clone();

@@ -1,6 +1,7 @@
 //! What stays the same while a task runs: its engine, tokenizer, options and prompts.
 
 use super::choice::refused;
+use super::constrained::Constrained;
 use super::inputs::Inputs;
 use super::kind::Kind;
 use super::listwise::{ListContext, Lists};
@@ -9,6 +10,7 @@ use super::model::Model;
 use super::options::Options;
 use super::prompt::{Fields, Prompts};
 use super::recipe::Recipe;
+use crate::constraint::Compiled;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
 use crate::text::{EncodeOptions, Text};
@@ -27,6 +29,8 @@ pub struct Setup {
     pub method: &'static dyn Method,
     pub options: Options,
     pub request: engine::Options,
+    /// What texts must look like.
+    pub constrained: Option<Constrained>,
     pub model: Model,
     /// What every request asks for.
     pub ids: Vec<i32>,
@@ -75,6 +79,7 @@ impl Setup {
             }
         };
         let setup = Setup {
+            constrained: constrained(&engine, &text, &options, &request, info.vocabulary)?,
             dimensions,
             positions: info.max_positions as usize,
             generated: number("max_tokens")?,
@@ -211,9 +216,9 @@ fn request_options(
     let mut request = options.request.clone();
     if method.writes_text() {
         let given = engine.options(&Value::Object(request.clone()).to_string())?;
-        let mut stops = match &*given.text("ignore_eos")? {
-            "true" | "1" | "on" => Vec::new(),
-            _ => text
+        let mut stops = match is_true(&given.text("ignore_eos")?) {
+            true => Vec::new(),
+            false => text
                 .ends()
                 .iter()
                 // An added token beyond those of the model is never written.
@@ -234,6 +239,31 @@ fn request_options(
         request.insert("stop_tokens".into(), stops.join(",").into());
     }
     engine.options(&Value::Object(request).to_string())
+}
+
+fn constrained(
+    engine: &Engine,
+    text: &Text,
+    options: &Options,
+    request: &engine::Options,
+    vocabulary: i32,
+) -> Result<Option<Constrained>> {
+    let Some(rules) = &options.rules else {
+        return Ok(None);
+    };
+    if is_true(&request.text("ignore_eos")?) {
+        return Err(Error::argument(format!(
+            "option ignore_eos is true; a text by option {} ends with an end token",
+            rules.option()
+        )));
+    }
+    let compiled = Compiled::new(rules, vocabulary as usize, || text.vocabulary())?;
+    Constrained::new(engine, compiled).map(Some)
+}
+
+/// As the engine spells it.
+fn is_true(flag: &str) -> bool {
+    ["true", "1", "on"].contains(&flag)
 }
 
 /// The token that is this text. A normalizer makes that of another text too, and of unknown ones there is one for all.

@@ -83,7 +83,7 @@ pub fn cut(
         joints: HashMap::new(),
     };
     for right in 1..cutter.symbols.len() as u32 {
-        if right as usize % OFTEN == 0 {
+        if (right as usize).is_multiple_of(OFTEN) {
             meter::tick(OFTEN * 4)?;
         }
         cutter.find(right - 1, right);

@@ -66,6 +66,11 @@ impl Work {
         }
         if info.status != 0 {
             item.message = printable(&job.message(index)?);
+            // The engine knows that rules ended the text, and not why.
+            let by_rules = item.message.starts_with("the constraint's ");
+            if let (Some(constrained), true) = (&setup.constrained, by_rules) {
+                item.message += &format!(" ({})", printable(&constrained.reason()));
+            }
             if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
                 info.status = over.code as i32;
                 info.finish = finish_of(over.code);

@@ -60,6 +60,10 @@ impl Work {
         chunk
             .batch
             .add(&asked.tokens, &asked.request, &self.setup.request)?;
+        if let Some(constrained) = &self.setup.constrained {
+            let index = chunk.items.len();
+            chunk.batch.constrain(index, &constrained.constraint)?;
+        }
         let (choices, lengths) = match &asked.request {
             Request::Choices { tokens, offsets } => {
                 let lengths = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize);

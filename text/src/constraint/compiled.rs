@@ -1,0 +1,383 @@
+//! A schema, regular expression or grammar, ready for any number of texts.
+
+use super::following::Following;
+use super::rules::Rules;
+use super::said::said;
+use super::vocabulary::Vocabulary;
+use crate::error::{Code, Error, Result};
+use crate::panics::{panic_text, quiet};
+use llguidance::{Matcher, TokenParser};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// The crate goes as deep as schemas and grammars are nested, and as the chains of their references are long.
+const STACK_BYTES: usize = 64 << 20;
+
+pub struct Compiled {
+    vocabulary: Arc<Vocabulary>,
+    /// Tokens of the model; its vocabulary and that of the tokenizer may each be the larger one.
+    size: usize,
+    parsers: Mutex<Parsers>,
+}
+
+struct Parsers {
+    /// Never used: what all others are copies of.
+    first: TokenParser,
+    /// Its copies share what they find out about the grammar.
+    shared: TokenParser,
+}
+
+impl Compiled {
+    /// `size`: tokens of the model. `vocabulary` is asked for on a thread with room for it, since the tree is made by
+    /// going down its branches.
+    pub fn new(
+        rules: &Rules,
+        size: usize,
+        vocabulary: impl FnOnce() -> Result<Arc<Vocabulary>> + Send,
+    ) -> Result<Compiled> {
+        on_own_thread(|| {
+            let grammar = rules.checked()?;
+            let vocabulary = vocabulary()?;
+            vocabulary.check_ends(size)?;
+            let made = vocabulary.factory.create_parser(grammar);
+            let mut first = made.map_err(|e| Error::argument(said(&e.to_string())))?;
+            first.start_without_prompt();
+            let shared = first.deep_clone();
+            let compiled = Compiled {
+                vocabulary,
+                size,
+                parsers: Mutex::new(Parsers { first, shared }),
+            };
+            compiled.check_begin()?;
+            Ok(compiled)
+        })
+        .map_err(|e| e.within(&format!("option {}", rules.option())))
+    }
+
+    /// An error when there is no token to begin with.
+    fn check_begin(&self) -> Result<()> {
+        let mut mask = vec![0; self.size.div_ceil(32)];
+        self.begin().allow(&mut mask).map_err(Error::argument)?;
+        match mask.iter().any(|word| *word != 0) {
+            true => Ok(()),
+            false => Err(Error::argument("no token of the model begins such a text")),
+        }
+    }
+
+    /// A text begins.
+    pub fn begin(&self) -> Following {
+        let mut parsers = self.parsers.lock().unwrap_or_else(|e| e.into_inner());
+        // One text that is too much for the automaton ends those that share it, not those that begin later. After a
+        // panic the crate panics at every use of what it left half done.
+        let shared = &parsers.shared.parser;
+        let is_whole = catch_unwind(AssertUnwindSafe(|| shared.get_error().is_none()));
+        if !is_whole.unwrap_or(false) {
+            parsers.shared = parsers.first.deep_clone();
+        }
+        let parser = parsers.shared.clone();
+        Following::new(Matcher::new(Ok(parser)), self.vocabulary.clone(), self.size)
+    }
+}
+
+fn on_own_thread<T: Send>(body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("prefix-grammar".into())
+            .stack_size(STACK_BYTES)
+            .spawn_scoped(scope, || quiet(body))
+            .map_err(|e| Error::new(Code::OutOfMemory, format!("no thread for a grammar: {e}")))?;
+        thread.join().unwrap_or_else(|cause| {
+            let text = format!("a bug in the library: {}", panic_text(&*cause));
+            std::mem::forget(cause); // dropping it may panic in theory
+            Err(Error::new(Code::Internal, text))
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use llguidance::toktrie::TokenId;
+
+    /// A token for each byte, one that ends a text, and one that stands for none.
+    fn bytes() -> Arc<Vocabulary> {
+        let words = (0..=255)
+            .map(|byte| vec![byte])
+            .chain([Vec::new(), Vec::new()]);
+        Arc::new(Vocabulary::new(words.collect(), &[256]).unwrap())
+    }
+
+    fn compiled(rules: &Rules) -> Result<Compiled> {
+        Compiled::new(rules, 258, || Ok(bytes()))
+    }
+
+    fn refused(rules: Rules) -> Error {
+        let Err(error) = compiled(&rules) else {
+            panic!("option {} is taken", rules.option());
+        };
+        error
+    }
+
+    fn mask(following: &mut Following) -> std::result::Result<Vec<TokenId>, String> {
+        let mut mask = [0; 9];
+        following.allow(&mut mask)?;
+        Ok((0..258)
+            .filter(|id| mask[*id as usize / 32] >> (id % 32) & 1 == 1)
+            .collect())
+    }
+
+    fn schema(text: impl Into<String>) -> Rules {
+        Rules::Schema(text.into())
+    }
+
+    fn regex(text: impl Into<String>) -> Rules {
+        Rules::Regex(text.into())
+    }
+
+    fn grammar(text: impl Into<String>) -> Rules {
+        Rules::Grammar(text.into())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        for (rules, message) in [
+            (schema("{"), "option json_schema: EOF while parsing an object at line 1 column 1"),
+            (schema("3"), "option json_schema: schema must be an object or boolean"),
+            (schema("false"), "option json_schema: Unsatisfiable schema: schema is false"),
+            (schema(r#"{"type": "text"}"#), "option json_schema: Invalid type: text"),
+            (schema(r#"{"not": {}}"#), "option json_schema: Unimplemented keys: [\"not\"]"),
+            (
+                schema(r##"{"$ref": "#/$defs/A"}"##),
+                "option json_schema: Reference segment '$defs' not found in '#/$defs/A'.",
+            ),
+            (
+                schema(r#"{"$ref": "https://json-schema.org/draft/2020-12/schema"}"#),
+                "option json_schema: $ref begins with \"#/\" and names a place in the schema; there is \
+                 'https://json-schema.org/draft/2020-12/schema'",
+            ),
+            (schema(r##"{"$ref": "#"}"##), "option json_schema: no text follows it"),
+            (
+                schema(r#"{"type": "string", "pattern": "a("}"#),
+                "option json_schema: unclosed group, at character 1",
+            ),
+            (regex(""), "option regex: it is empty"),
+            (regex("ab("), "option regex: unclosed group, at character 2"),
+            (regex("a\\"), "option regex: incomplete escape sequence, reached end of pattern prematurely, at character 1"),
+            (regex("a(?=b)"), "option regex: look-around, including look-ahead and look-behind, is not supported, at character 1"),
+            (regex("[^\\x00-\\x{10ffff}]"), "option regex: no text follows it"),
+            (grammar(""), "option grammar: no start rule found"),
+            (grammar("start: a\n"), "option grammar: line 1, column 8: unknown name: \"a\""),
+            (grammar("start: <|im_end|>\n"), "option grammar: it names a special token; a text has none"),
+            (grammar("start: <[257]>\n"), "option grammar: no token of the model begins such a text"),
+        ] {
+            let error = refused(rules);
+            assert_eq!((error.code, &*error.message), (Code::InvalidArgument, message));
+        }
+    }
+
+    /// Each would take the memory of the machine, or its stack, or hours.
+    #[test]
+    fn what_would_take_too_much_is_refused_before_it_does() {
+        let many = |n: usize, one: &dyn Fn(usize) -> String| -> String {
+            (0..n).map(one).collect::<Vec<_>>().join(",")
+        };
+        let properties = |n, one: &dyn Fn(usize) -> String| {
+            let all = many(n, &|i| format!(r#""p{i}": {}"#, one(i)));
+            format!(r#"{{"type": "object", "properties": {{{all}}}}}"#)
+        };
+        // Each names the next one twice, and is copied where something stands beside the reference.
+        let next = |i: usize| format!(r##"{{"type": "object", "$ref": "#/d/{}"}}"##, i + 1);
+        let twice = |i: usize| {
+            format!(
+                r#""{i}": {{"properties": {{"a": {0}, "b": {0}}}}}"#,
+                next(i)
+            )
+        };
+        let options = many(300, &|i| format!(r#"{{"properties": {{"p{i}": {{}}}}}}"#));
+        let long = |i: usize| format!("a{i}: a{} \"x\"\n", i + 1);
+        for (rules, what) in [
+            (
+                schema("x".repeat(10 << 20)),
+                "10485760 bytes; the limit is 262144",
+            ),
+            (regex("x".repeat(20_000)), "20000 bytes; the limit is 16384"),
+            (
+                schema(format!(
+                    "{}{{}}{}",
+                    r#"{"items":"#.repeat(200),
+                    "}".repeat(200)
+                )),
+                "recursion limit exceeded at line 1 column 1144",
+            ),
+            (
+                schema(format!(
+                    r##"{{"$ref": "#/d/0", "d": {{{}, "7000": {{}}}}}}"##,
+                    many(7000, &|i| format!(
+                        r##""{i}": {{"$ref": "#/d/{}"}}"##,
+                        i + 1
+                    ))
+                )),
+                "7004 levels with those of its references; the limit is 6000",
+            ),
+            (
+                schema(format!(
+                    r##"{{"$ref": "#/d/0", "d": {{{}, "40": {{}}}}}}"##,
+                    many(40, &twice)
+                )),
+                "units with the copies that references and intersections make; the limit is 100000",
+            ),
+            (
+                schema(format!(
+                    r#"{{"allOf": [{{"anyOf": [{options}]}}, {{"anyOf": [{options}]}}]}}"#
+                )),
+                "units with the copies that references and intersections make; the limit is 100000",
+            ),
+            // Each part is a part of itself.
+            (
+                schema(
+                    r##"{"allOf": [{"$ref": "#/d/a"}, {"$ref": "#/d/b"}], "d": {
+                    "a": {"properties": {"x": {"$ref": "#/d/a"}, "y": {"$ref": "#/d/a"}, "z": {"enum": [1, 2]}}},
+                    "b": {"properties": {"x": {"$ref": "#/d/b"}, "y": {"$ref": "#/d/b"}, "z": {"enum": [2, 3]}}}}}"##,
+                ),
+                "units with the copies that references and intersections make; the limit is 100000",
+            ),
+            (
+                schema(properties(2001, &|_| "{}".into())),
+                "2001 names of properties; the limit is 2000",
+            ),
+            (
+                schema(properties(1000, &|i| {
+                    format!(r#"{{"pattern": "^(a|b)*{i}$", "minLength": 3}}"#)
+                })),
+                "units with the copies that references and intersections make; the limit is 100000",
+            ),
+            (
+                schema(properties(9, &|_| {
+                    format!("{{\"multipleOf\": {}}}", u32::MAX)
+                })),
+                "multipleOf 4294967295; the limit is 300000000, and 8 places behind the point",
+            ),
+            (
+                regex("(".repeat(4000) + &")".repeat(4000)),
+                "exceed the maximum number of nested parentheses/brackets (250), at character 250",
+            ),
+            (
+                regex(
+                    (0..1000)
+                        .map(|i| format!(r"[\p{{L}}--\x{{{:x}}}]", 0x4e00 + i))
+                        .collect::<String>(),
+                ),
+                "17000 bytes; the limit is 16384",
+            ),
+            (
+                grammar(format!("start: {}\n", "(".repeat(100_000))),
+                "129 brackets within brackets up to line 1; the limit is 128",
+            ),
+            // Of these none is closed, whatever stands behind.
+            (
+                grammar(format!("start: {}\n", "( // )\n \")\" /)/ ".repeat(10_000))),
+                "129 brackets within brackets up to line 129; the limit is 128",
+            ),
+            (
+                grammar((0..5000).map(long).collect::<String>()),
+                "4097 rules up to line 4097; the limit is 4096",
+            ),
+            (
+                grammar(
+                    "start: ".to_string()
+                        + &format!("%json {{\"enum\": [{}1]}} ", "1,".repeat(59)).repeat(1800)
+                        + "\n",
+                ),
+                "units of schemas up to line 1; the limit is 100000",
+            ),
+        ] {
+            let said = refused(rules).message;
+            assert!(said.ends_with(what), "{said}");
+        }
+    }
+
+    /// And what goes as deep as that has room.
+    #[test]
+    fn what_is_within_the_limits_has_room() {
+        let rule = |i: usize| format!("a{i}: a{} \"x\"\n", i + 1);
+        let terminal = |i: usize| format!("A{i}: A{} \"x\"\n", i + 1);
+        let rules = |one: &dyn Fn(usize) -> String| (0..4000).map(one).collect::<String>();
+        let references: Vec<String> = (0..5000)
+            .map(|i| format!(r##""{i}": {{"$ref": "#/d/{}"}}"##, i + 1))
+            .collect();
+        let properties: Vec<String> = (0..900).map(|i| format!(r#""p{i}": {{}}"#)).collect();
+        for rules in [
+            schema(format!(
+                "{}{{}}{}",
+                r#"{"items":"#.repeat(120),
+                "}".repeat(120)
+            )),
+            schema(format!(
+                r#"{{"type": "object", "properties": {{{}}}}}"#,
+                properties.join(",")
+            )),
+            schema(
+                r#"{"type": "array", "minItems": 4294967295, "maxItems": 18446744073709551615}"#,
+            ),
+            schema(r#"{"type": "string", "minLength": 4294967295}"#),
+            schema(r#"{"type": "object", "minProperties": 4294967295}"#),
+            regex("((a{1000}){1000}){1000}"),
+            regex("(a|b)*a(a|b){200}"),
+            regex("(a?){1000}a{1000}"),
+            grammar(format!("start: a0\n{}a4000: \"y\"\n", rules(&rule))),
+            grammar(format!("start: A0\n{}A4000: \"y\"\n", rules(&terminal))),
+            grammar(format!(
+                "start: {}\"a\"{}\n",
+                "(".repeat(28),
+                ")".repeat(28)
+            )),
+            grammar("start: ((\"a\"~1..1000)~1..1000)~1..1000\n"),
+        ] {
+            compiled(&rules).map(|_| ()).unwrap();
+        }
+        // The crate has a limit of its own there, which it comes to in a chain as well.
+        let chain = schema(format!(
+            r##"{{"$ref": "#/d/0", "d": {{{}, "5000": {{}}}}}}"##,
+            references.join(",")
+        ));
+        let said = refused(chain).message;
+        assert_eq!(
+            said,
+            "option json_schema: Schema intersection stack level exceeded"
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_too_much_ends_no_other() {
+        let mut double = String::from("start: A0\n");
+        for i in 0..60 {
+            double += &format!("A{i}: A{0} A{0} | A{0}\n", i + 1);
+        }
+        let compiled = compiled(&grammar(double + "A60: \"y\"\n")).unwrap();
+        for _ in 0..2 {
+            let mut following = compiled.begin();
+            let error = loop {
+                let step = mask(&mut following).and_then(|_| following.accept(u32::from(b'y')));
+                if let Err(error) = step {
+                    break error;
+                }
+            };
+            assert_eq!(error, "lexer error: too many expressions constructed");
+        }
+        let _ = mask(&mut compiled.begin()).unwrap();
+    }
+
+    #[test]
+    fn a_model_that_cannot_end_a_text_has_none_by_rules() {
+        let rules = regex("a");
+        let Err(error) = Compiled::new(&rules, 256, || Ok(bytes())) else {
+            panic!("the end is the token behind those of the model");
+        };
+        assert_eq!(error.code, Code::UnsupportedModel);
+        assert_eq!(
+            error.message,
+            "option regex: the tokenizer names no token of the model that ends a text"
+        );
+    }
+}

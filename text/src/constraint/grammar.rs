@@ -1,0 +1,103 @@
+//! How deep a grammar leads: into brackets, from rule to rule, into the schemas that it has.
+//!
+//! Its text is cut as the crate cuts it, as far as that takes: brackets in a comment or a string are none.
+
+use super::schema;
+use crate::error::{Error, Result};
+use serde_json::{Deserializer, Value};
+
+/// Longest regular expression, and all of a grammar together: a class of letters may be a thousand ranges.
+pub const MOST_REGEX: usize = 16 << 10;
+/// Brackets within brackets.
+const MOST_DEPTH: usize = 128;
+/// Rules and terminals, each of which may lead to the next one.
+const MOST_RULES: usize = 4096;
+
+/// What its schemas cost; an error when it is too much.
+pub fn check(text: &str) -> Result<usize> {
+    let (mut depth, mut rules, mut regexes, mut cost) = (0usize, 0, 0, 0);
+    let mut rest = text;
+    while let Some((part, after)) = cut(rest) {
+        match part {
+            Part::Open => depth += 1,
+            Part::Close => depth = depth.saturating_sub(1),
+            Part::Colon => rules += 1,
+            Part::Regex(bytes) => regexes += bytes,
+            Part::Json(value) => cost += schema::cost(&value)?,
+            Part::Other => {}
+        }
+        rest = after;
+        for (what, count, most) in [
+            ("brackets within brackets", depth, MOST_DEPTH),
+            ("rules", rules, MOST_RULES),
+            ("bytes of regular expressions", regexes, MOST_REGEX),
+            ("units of schemas", cost, schema::MOST_COST),
+        ] {
+            if count > most {
+                let line = text[..text.len() - rest.len()].matches('\n').count() + 1;
+                return Err(Error::range(format!(
+                    "{count} {what} up to line {line}; the limit is {most}"
+                )));
+            }
+        }
+    }
+    Ok(cost)
+}
+
+enum Part {
+    Open,
+    Close,
+    Colon,
+    /// Bytes of a regular expression.
+    Regex(usize),
+    Json(Value),
+    Other,
+}
+
+/// The first part and what follows; None where the text ends, and where the crate refuses what follows.
+fn cut(text: &str) -> Option<(Part, &str)> {
+    let first = text.chars().next()?;
+    let other = |end: usize| Some((Part::Other, &text[end..]));
+    let single = &text[first.len_utf8()..];
+    match first {
+        '(' | '[' | '{' => Some((Part::Open, single)),
+        ')' | ']' | '}' => Some((Part::Close, single)),
+        ':' => Some((Part::Colon, single)),
+        '#' => other(text.find('\n').unwrap_or(text.len())),
+        '/' if single.starts_with('/') => other(text.find('\n').unwrap_or(text.len())),
+        '/' => {
+            let end = 2 + closing(single, '/')?;
+            Some((Part::Regex(end), &text[end..]))
+        }
+        '"' => other(2 + closing(single, '"')?),
+        // A special token, if it is one.
+        '<' => {
+            let end = single.find(|c: char| "<>".contains(c) || c.is_whitespace());
+            match end.filter(|end| single[*end..].starts_with('>')) {
+                Some(end) => other(end + 2),
+                None => other(1),
+            }
+        }
+        '%' => {
+            let json = ["%json", "%llguidance", "%regex"];
+            let Some(word) = json.iter().find(|word| text.starts_with(**word)) else {
+                return other(1);
+            };
+            let rest = &text[word.len()..];
+            let mut values = Deserializer::from_str(rest).into_iter::<Value>();
+            let value = values.next()?.ok()?;
+            Some((Part::Json(value), &rest[values.byte_offset()..]))
+        }
+        _ => other(first.len_utf8()),
+    }
+}
+
+/// Where the closing character is that no backslash stands before.
+fn closing(text: &str, close: char) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let is_end = c == close && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end.then_some(at)
+    })
+}

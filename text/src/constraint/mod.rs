@@ -1,0 +1,26 @@
+//! What a generated text must look like: a JSON schema, a regular expression or a grammar, kept by the crate
+//! `llguidance`. It knows the tokens of a tokenizer by their bytes, and says which of them may come next.
+//!
+//! ```text
+//!   Vocabulary   the tokens of a tokenizer, once for each           (vocabulary.rs)
+//!       │
+//!   Rules ──> bounds checked ──> Compiled, once for each task       (rules.rs, schema.rs, grammar.rs, compiled.rs)
+//!                                   │ begin
+//!                                Following: allow, accept, allow... one for each text   (following.rs)
+//! ```
+//!
+//! What callers give is not trusted. The crate bounds what it computes for a token, and what it makes of regular
+//! expressions; how deep it goes and how often it copies is for us to bound, before it begins.
+
+mod compiled;
+mod following;
+mod grammar;
+mod rules;
+mod said;
+mod schema;
+mod vocabulary;
+
+pub use compiled::Compiled;
+pub use following::Following;
+pub use rules::Rules;
+pub use vocabulary::Vocabulary;

@@ -1,0 +1,112 @@
+//! What a caller gives, of which there is at most one.
+
+use super::grammar::MOST_REGEX;
+use super::said::said;
+use super::{grammar, schema};
+use crate::error::{Error, Result};
+use crate::pipeline::meter::room;
+use llguidance::api::TopLevelGrammar;
+use llguidance::derivre::RegexBuilder;
+use serde_json::{Map, Value};
+
+/// Longest text of a schema or grammar.
+const MOST_BYTES: usize = 256 << 10;
+
+/// Memory for whatever rules, for each unit of a schema's cost, and for each byte of others.
+const ROOM: usize = 16 << 20;
+const ROOM_COST: usize = 2 << 10;
+const ROOM_REGEX: usize = 8 << 10;
+const ROOM_GRAMMAR: usize = 512;
+
+/// Between the words of JSON.
+const WHITE_SPACE: &str = r"[ \n\r\t]{1,64}";
+
+#[derive(Debug)]
+pub enum Rules {
+    /// A JSON schema, as JSON.
+    Schema(String),
+    Regex(String),
+    /// In the syntax of llguidance, which is like that of Lark.
+    Grammar(String),
+}
+
+impl Rules {
+    /// The option that it comes from.
+    pub fn option(&self) -> &'static str {
+        match self {
+            Rules::Schema(_) => "json_schema",
+            Rules::Regex(_) => "regex",
+            Rules::Grammar(_) => "grammar",
+        }
+    }
+
+    fn text(&self) -> &str {
+        match self {
+            Rules::Schema(text) | Rules::Regex(text) | Rules::Grammar(text) => text,
+        }
+    }
+
+    /// As the crate takes it, when it is within bounds.
+    pub fn checked(&self) -> Result<TopLevelGrammar> {
+        let most = match self {
+            Rules::Regex(_) => MOST_REGEX,
+            _ => MOST_BYTES,
+        };
+        let bytes = self.text().len();
+        if bytes > most {
+            return Err(Error::range(format!("{bytes} bytes; the limit is {most}")));
+        }
+        match self {
+            Rules::Schema(text) => {
+                let mut value = crate::json::parse(text).map_err(Error::argument)?;
+                room(ROOM + schema::check(&value)? * ROOM_COST)?;
+                set_defaults(&mut value);
+                Ok(TopLevelGrammar::from_json_schema(value))
+            }
+            Rules::Regex(text) => {
+                room(ROOM + bytes * ROOM_REGEX)?;
+                check_regex(text)?;
+                Ok(TopLevelGrammar::from_regex(text))
+            }
+            Rules::Grammar(text) => {
+                room(ROOM + bytes * ROOM_GRAMMAR + grammar::check(text)? * ROOM_COST)?;
+                Ok(TopLevelGrammar::from_lark(text.clone()))
+            }
+        }
+    }
+}
+
+/// What the crate does with a schema, as far as that does not say it itself.
+fn set_defaults(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = Value::Object(Map::new());
+    }
+    let Value::Object(schema) = schema else {
+        return;
+    };
+    let own = schema
+        .entry("x-guidance")
+        .or_insert_with(|| Value::Object(Map::new()));
+    let Value::Object(own) = own else {
+        return;
+    };
+    // Where a oneOf may be true of two of its options, the crate asks for leave to take it for anyOf. Schemas that name
+    // their options by reference, as those of tagged unions do, could not be used without.
+    own.entry("coerce_one_of").or_insert(Value::Bool(true));
+    // Without an end a model may write nothing else.
+    if own.get("whitespace_flexible") != Some(&Value::Bool(false)) {
+        own.entry("whitespace_pattern")
+            .or_insert(Value::from(WHITE_SPACE));
+    }
+}
+
+/// Before it becomes a part of a grammar, where what is wrong would show elsewhere.
+fn check_regex(text: &str) -> Result<()> {
+    if text.is_empty() {
+        return Err(Error::argument("it is empty"));
+    }
+    RegexBuilder::new()
+        .mk_regex(text)
+        .map(|_| ())
+        .map_err(|e| Error::argument(said(&e.to_string())))
+}
