@@ -15,7 +15,6 @@ use crate::fields::Fields;
 use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
-use crate::page::PageState;
 use crate::places::Places;
 use crate::tenants::{Tenant, Tenants};
 
@@ -33,7 +32,6 @@ pub struct App {
     pub places: Arc<Places>,
     pub tenants: Tenants,
     pub metrics: Metrics,
-    pub page: PageState,
 }
 
 pub type Shared = Arc<App>;
@@ -76,7 +74,6 @@ impl App {
             places: Places::new(config.max_connections, config.body),
             tenants: Tenants::new(config.keys.clone(), config.max_tenants),
             metrics: Metrics::default(),
-            page: PageState::default(),
             engine,
             tokenizer,
             model,

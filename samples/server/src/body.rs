@@ -1,6 +1,7 @@
 //! Bodies of requests: as many bytes as the service takes, in the time that it gives, and the fields in them.
 
 use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
@@ -10,7 +11,6 @@ use futures_util::StreamExt;
 
 use crate::failure::{Failure, Kind, Result};
 use crate::fields::Fields;
-use crate::uploads::TooSlow;
 
 /// How much of a body is taken, and how long it may take to come.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,25 @@ pub struct Limits {
     pub bytes: usize,
     pub time: Duration,
 }
+
+/// Why a body does not come to its end: a connection that waits has its place.
+#[derive(Debug)]
+pub struct TooSlow {
+    pub bytes: u64,
+    pub time: Duration,
+}
+
+impl fmt::Display for TooSlow {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let TooSlow { bytes, time } = self;
+        write!(
+            f,
+            "{bytes} bytes of the body came in {time:.1?}, and another connection waits for the place"
+        )
+    }
+}
+
+impl Error for TooSlow {}
 
 /// What is read beyond the limit of a body that nobody wants.
 const SURPLUS: usize = 64 << 20;

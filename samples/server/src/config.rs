@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use crate::body::Limits;
-use crate::events::Dialect;
+use crate::events::Events;
 
 pub const HELP: &str = "\
 prefix-server - rerank, embed, complete and chat over HTTP, with the library libprefix
@@ -50,28 +50,6 @@ limits:
   --write-seconds N         longest time that a client reads nothing, or less than 1 KiB a second; default 30
   --drain-seconds N         after SIGTERM or SIGINT, time for what runs; default 30; a second signal ends it at once
 ";
-
-/// Cache events; without an address none are published.
-#[derive(Debug, Clone)]
-pub struct Events {
-    pub publish: Option<SocketAddr>,
-    pub replay: Option<SocketAddr>,
-    pub dialect: Dialect,
-    pub topic: String,
-    pub kept: usize,
-}
-
-impl Default for Events {
-    fn default() -> Events {
-        Events {
-            publish: None,
-            replay: None,
-            dialect: Dialect::default(),
-            topic: String::new(),
-            kept: 10_000, // as vLLM
-        }
-    }
-}
 
 /// What the command line asks for.
 #[derive(Debug)]

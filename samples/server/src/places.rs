@@ -21,10 +21,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{timeout, Instant};
 
 use crate::body::Limits;
-use crate::uploads::Uploads;
-
-/// How long a client may take at least, whoever waits: as many as there are places may well come at once.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+use crate::uploads::{Uploads, PATIENCE};
 
 #[derive(Debug)]
 pub struct Places {
@@ -33,7 +30,7 @@ pub struct Places {
     waiting: Line,
     /// Those whose clients do not read.
     unread: Line,
-    pub uploads: Uploads,
+    pub uploads: Arc<Uploads>,
     next: AtomicU64,
     /// How many were closed for others.
     pub closed: AtomicU64,
@@ -71,7 +68,7 @@ impl Places {
             free: Arc::new(Semaphore::new(count)),
             waiting: Line::default(),
             unread: Line::default(),
-            uploads: Uploads::new(body),
+            uploads: Arc::new(Uploads::new(body)),
             next: AtomicU64::new(1),
             closed: AtomicU64::new(0),
         })
@@ -109,8 +106,8 @@ impl Places {
         made
     }
 
-    /// The next one: the order in which connections and requests came.
-    pub fn number(&self) -> u64 {
+    /// The next one: the order in which connections began to wait.
+    fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 }

@@ -179,10 +179,10 @@ fn open(
     let (seat, peer) = (Seat::new(&app.places), Peer(stream.peer_addr().ok()));
     let stalled = Stalled::new(stream, app.config.write, app.clone(), seat.clone());
     let router = TowerToHyperService::new(router.clone());
-    let (taken, places) = (seat.clone(), app.places.clone());
+    let (taken, uploads) = (seat.clone(), app.places.uploads.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         taken.begin();
-        let mut request = request.map(|body| Upload::new(body, &places));
+        let mut request = request.map(|body| Upload::new(body, &uploads));
         request.extensions_mut().insert(peer);
         let (answer, seat) = (router.call(request), taken.clone());
         async move { Ok::<_, Infallible>(answer.await?.map(|body| Answer::new(body, seat))) }

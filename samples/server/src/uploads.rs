@@ -7,7 +7,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,13 +20,16 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::body::Limits;
-use crate::places::{Places, PATIENCE};
+use crate::body::{Limits, TooSlow};
+
+/// How long a client may take at least, whoever waits: as many as there are places may well come at once.
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub struct Uploads {
     /// Those that wait for more bytes, by the order in which their heads came.
     waiting: Mutex<BTreeMap<u64, Waiting>>,
+    next: AtomicU64,
     /// Bytes a second by which the longest body comes in its time: such a body stays, be it the only one.
     enough: f64,
 }
@@ -51,6 +53,7 @@ impl Uploads {
     pub fn new(body: Limits) -> Uploads {
         Uploads {
             waiting: Mutex::default(),
+            next: AtomicU64::new(1),
             enough: body.bytes as f64 / body.time.as_secs_f64(),
         }
     }
@@ -89,7 +92,7 @@ impl Uploads {
 #[derive(Debug)]
 pub struct Upload<B> {
     body: B,
-    places: Arc<Places>,
+    all: Arc<Uploads>,
     number: u64,
     since: Instant,
     received: Arc<AtomicU64>,
@@ -98,11 +101,11 @@ pub struct Upload<B> {
 }
 
 impl<B> Upload<B> {
-    pub fn new(body: B, places: &Arc<Places>) -> Upload<B> {
+    pub fn new(body: B, all: &Arc<Uploads>) -> Upload<B> {
         Upload {
             body,
-            places: places.clone(),
-            number: places.number(),
+            all: all.clone(),
+            number: all.next.fetch_add(1, Ordering::Relaxed),
             since: Instant::now(),
             received: Arc::default(),
             stays: None,
@@ -118,7 +121,7 @@ impl<B> Upload<B> {
                 received: self.received.clone(),
                 _stays: sender,
             };
-            self.places.uploads.waiting().insert(self.number, waiting);
+            self.all.waiting().insert(self.number, waiting);
             stays
         });
         Pin::new(stays).poll(context).map(drop)
@@ -127,7 +130,7 @@ impl<B> Upload<B> {
 
 impl<B> Drop for Upload<B> {
     fn drop(&mut self) {
-        self.places.uploads.waiting().remove(&self.number);
+        self.all.waiting().remove(&self.number);
     }
 }
 
@@ -164,25 +167,6 @@ impl<B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin> Body for Upload<B> {
     }
 }
 
-/// Why a body does not come to its end.
-#[derive(Debug)]
-pub struct TooSlow {
-    bytes: u64,
-    time: Duration,
-}
-
-impl fmt::Display for TooSlow {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let TooSlow { bytes, time } = self;
-        write!(
-            f,
-            "{bytes} bytes of the body came in {time:.1?}, and another connection waits for the place"
-        )
-    }
-}
-
-impl std::error::Error for TooSlow {}
-
 #[cfg(test)]
 mod tests {
     use std::error::Error;
@@ -192,6 +176,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::places::Places;
 
     type Client = mpsc::UnboundedSender<Result<Bytes, BoxError>>;
 
@@ -199,7 +184,7 @@ mod tests {
     async fn begin(places: &Arc<Places>, bytes: usize) -> (Client, BodyDataStream) {
         let (client, sent) = mpsc::unbounded_channel::<Result<Bytes, BoxError>>();
         let parts = stream::unfold(sent, |mut sent| async { Some((sent.recv().await?, sent)) });
-        let upload = Upload::new(axum::body::Body::from_stream(parts), places);
+        let upload = Upload::new(axum::body::Body::from_stream(parts), &places.uploads);
         let mut body = axum::body::Body::new(upload).into_data_stream();
         client.send(Ok(vec![b' '; bytes].into())).unwrap();
         assert!(body.next().await.unwrap().is_ok());

@@ -31,14 +31,33 @@ use tokio::sync::Semaphore;
 
 pub use message::Dialect;
 
-use crate::config::Events;
 use feed::Feed;
 use history::History;
 
 /// How many routers may be connected to each port; further ones wait.
 const PEERS: usize = 64;
-/// How long a peer may take to say hello, or not read.
-const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is published, and where; without an address nothing is.
+#[derive(Debug, Clone)]
+pub struct Events {
+    pub publish: Option<SocketAddr>,
+    pub replay: Option<SocketAddr>,
+    pub dialect: Dialect,
+    pub topic: String,
+    pub kept: usize,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            publish: None,
+            replay: None,
+            dialect: Dialect::default(),
+            topic: String::new(),
+            kept: 10_000, // as vLLM
+        }
+    }
+}
 
 /// Where it can be heard.
 #[derive(Debug)]

@@ -9,8 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
 use super::history::History;
-use super::zmtp::{self, Heard, Reader};
-use super::PATIENCE;
+use super::zmtp::{self, Heard, Reader, PATIENCE};
 
 /// Topics that a peer may ask for.
 const SUBSCRIPTIONS: usize = 64;

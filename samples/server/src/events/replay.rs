@@ -18,8 +18,7 @@ use tokio::time::timeout;
 
 use super::feed::{Asked, Snapshot};
 use super::history::History;
-use super::zmtp::{self, Heard, Reader};
-use super::PATIENCE;
+use super::zmtp::{self, Heard, Reader, PATIENCE};
 
 /// -1: no batch has this number.
 const END: [u8; 8] = [0xff; 8];

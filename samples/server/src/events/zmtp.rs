@@ -12,9 +12,12 @@
 //! bytes from outside end the process. Here a frame of a peer, who has little to say, has at most [`FRAME`] bytes.
 
 use std::io::{self, ErrorKind};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+/// How long a peer may take to say hello, or not read.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Topics and numbers are short.
 const FRAME: usize = 1024;
 const PARTS: usize = 4;

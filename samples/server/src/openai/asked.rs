@@ -1,9 +1,11 @@
 //! What a caller of completions and of chats may set. What this service cannot do is refused, not passed over.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{json, Value};
 
-use super::writing::Api;
+use super::api::Api;
 use crate::app::Call;
 use crate::failure::{Failure, Result};
 use crate::fields::Fields;
@@ -20,13 +22,15 @@ pub struct Asked {
     repetition_penalty: Option<f64>,
     presence_penalty: Option<f64>,
     frequency_penalty: Option<f64>,
+    logit_bias: Option<BTreeMap<String, f64>>,
+    allowed_token_ids: Option<Vec<i32>>,
+    min_tokens: Option<usize>,
     seed: Option<i64>,
     stop: Option<Stop>,
     ignore_eos: Option<bool>,
     n: Option<usize>,
     best_of: Option<usize>,
     logprobs: Option<Value>,
-    response_format: Option<Format>,
     tool_choice: Option<Value>,
     modalities: Option<Vec<String>>,
     pub stream: Option<bool>,
@@ -34,23 +38,16 @@ pub struct Asked {
 }
 
 /// Fields of this API and of vLLM's that would change the answer.
-const NOT_SERVED: [&str; 19] = [
-    "allowed_token_ids",
+const NOT_SERVED: [&str; 12] = [
     "bad_words",
     "function_call",
     "functions",
-    "guided_choice",
-    "guided_grammar",
-    "guided_json",
-    "guided_regex",
     "include_stop_str_in_output",
     "length_penalty",
     "logits_processors",
-    "min_tokens",
     "prompt_logprobs",
     "reasoning_effort",
     "stop_token_ids",
-    "structured_outputs",
     "top_logprobs",
     "truncate_prompt_tokens",
     "use_beam_search",
@@ -93,15 +90,21 @@ impl Stop {
 
 #[derive(Debug, Deserialize)]
 #[serde(expecting = "an object")]
-struct Format {
-    #[serde(rename = "type")]
-    kind: String,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object")]
 pub struct StreamOptions {
     pub include_usage: Option<bool>,
+}
+
+/// An option that a field of the body sets: what is wrong with it is wrong with the field.
+fn put<'v>(
+    options: &mut prefix::Options,
+    field: &'static str,
+    option: &str,
+    value: impl Into<prefix::Value<'v>>,
+) -> Result<()> {
+    options.put(option, value).map_err(|wrong| Failure {
+        field: Some(field.into()),
+        ..wrong.into()
+    })
 }
 
 impl Asked {
@@ -116,7 +119,7 @@ impl Asked {
             false => Ok(()),
             true => Err(Failure::field(field, "is not served")),
         };
-        fields.refuse(&["logprobs", "logit_bias"])?;
+        fields.refuse(&["logprobs"])?;
         fields.refuse(&NOT_SERVED)?;
         fields.refuse_off(&NOT_OFF)?;
         // 0 of them are still those of the chosen tokens.
@@ -126,22 +129,12 @@ impl Asked {
         )?;
         let others = self.modalities.iter().flatten();
         none("modalities", others.into_iter().any(|one| one != "text"))?;
-        none(
-            "presence_penalty",
-            self.presence_penalty.unwrap_or(0.0) != 0.0,
-        )?;
-        none(
-            "frequency_penalty",
-            self.frequency_penalty.unwrap_or(0.0) != 0.0,
-        )?;
         let choice = self.tool_choice.as_ref();
         let free = [json!(null), json!("none"), json!("auto")];
         none(
             "tool_choice",
             choice.is_some_and(|choice| !free.contains(choice)),
-        )?;
-        let format = self.response_format.as_ref();
-        none("response_format", format.is_some_and(|f| f.kind != "text"))
+        )
     }
 
     pub fn options(&self, call: &Call, api: Api) -> Result<prefix::Options> {
@@ -152,19 +145,22 @@ impl Asked {
         }
         options.put("stream", self.stream == Some(true))?;
         // The API's default; the library's is 0.
-        options.put("temperature", self.temperature.unwrap_or(1.0))?;
+        let temperature = self.temperature.unwrap_or(1.0);
+        put(&mut options, "temperature", "temperature", temperature)?;
         for (key, value) in [
             // The API takes 0, too: the likeliest token alone.
             ("top_p", self.top_p.map(|p| if p == 0.0 { 1e-9 } else { p })),
             ("min_p", self.min_p),
             ("repetition_penalty", self.repetition_penalty),
+            ("presence_penalty", self.presence_penalty),
+            ("frequency_penalty", self.frequency_penalty),
         ] {
             if let Some(value) = value {
-                options.put(key, value)?;
+                put(&mut options, key, key, value)?;
             }
         }
         if let Some(k) = self.top_k {
-            options.put("top_k", k.max(0))?; // -1 stands for all
+            put(&mut options, "top_k", "top_k", k.max(0))?; // -1 stands for all
         }
         if let Some(seed) = self.seed {
             // The API's are any numbers of 64 bits; -1 stands for a new one, as vLLM has it.
@@ -174,6 +170,22 @@ impl Asked {
                 seed.rem_euclid(SEEDS)
             };
             options.put("seed", seed)?;
+        }
+        if let Some(biases) = &self.logit_bias {
+            let biases = biases.iter().map(|(token, bias)| format!("{token}:{bias}"));
+            let biases = biases.collect::<Vec<_>>().join(",");
+            put(&mut options, "logit_bias", "logit_bias", &*biases)?;
+        }
+        if let Some(tokens) = &self.allowed_token_ids {
+            put(
+                &mut options,
+                "allowed_token_ids",
+                "allowed_tokens",
+                &tokens[..],
+            )?;
+        }
+        if let Some(tokens) = self.min_tokens {
+            put(&mut options, "min_tokens", "min_tokens", tokens)?;
         }
         if let Some(on) = self.ignore_eos {
             options.put("ignore_eos", on)?;

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{from_str, Value};
 
-use super::writing::{write, Api};
+use super::api::Api;
+use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::{Failure, Result};
 use crate::fields::Fields;

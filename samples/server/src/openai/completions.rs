@@ -6,7 +6,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::writing::{write, Api};
+use super::api::Api;
+use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::Result;
 

@@ -1,8 +1,10 @@
 //! What OpenAI's clients ask for.
 
+mod api;
 mod asked;
 pub mod chat;
 pub mod completions;
 pub mod embeddings;
+mod form;
 pub mod models;
 pub mod writing;

@@ -19,10 +19,12 @@ use axum::http::header::{HeaderName, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
 use futures_util::stream;
-use prefix::{EventKind, EventStream, Finish, Task, TaskKind};
+use prefix::{EventKind, EventStream, Finish, Task};
 use serde_json::{json, Value};
 
+use super::api::Api;
 use super::asked::Asked;
+use super::form::{Form, Rule};
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind, Result};
@@ -32,69 +34,6 @@ use crate::say::say;
 
 /// Proxies such as nginx gather what is small unless an answer says otherwise.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-
-/// How an API writes answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    Completions,
-    Chat,
-}
-
-impl Api {
-    fn kind(self) -> TaskKind {
-        match self {
-            Api::Completions => TaskKind::Generate,
-            Api::Chat => TaskKind::Chat,
-        }
-    }
-
-    fn id(self) -> &'static str {
-        match self {
-            Api::Completions => "cmpl",
-            Api::Chat => "chatcmpl",
-        }
-    }
-
-    fn object(self, streamed: bool) -> &'static str {
-        match (self, streamed) {
-            (Api::Completions, _) => "text_completion",
-            (Api::Chat, false) => "chat.completion",
-            (Api::Chat, true) => "chat.completion.chunk",
-        }
-    }
-
-    fn whole(self, index: usize, text: &str, finish: &str) -> Value {
-        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
-        match self {
-            Api::Completions => choice["text"] = json!(text),
-            Api::Chat => {
-                choice["message"] = json!({"role": "assistant", "content": text, "refusal": null});
-            }
-        }
-        choice
-    }
-
-    /// A piece of a text; the first of a chat says whose turn it is.
-    fn piece(self, index: usize, text: &str, first: bool) -> Value {
-        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": null});
-        match (self, first) {
-            (Api::Completions, _) => choice["text"] = json!(text),
-            (Api::Chat, true) => choice["delta"] = json!({"role": "assistant", "content": text}),
-            (Api::Chat, false) => choice["delta"] = json!({"content": text}),
-        }
-        choice
-    }
-
-    /// The end of a text, which may have no piece before it.
-    fn end(self, index: usize, finish: &str, first: bool) -> Value {
-        let mut choice = self.piece(index, "", first);
-        choice["finish_reason"] = json!(finish);
-        if let (Api::Chat, false) = (self, first) {
-            choice["delta"] = json!({});
-        }
-        choice
-    }
-}
 
 /// The most that can be written behind the longest of these items, at least 1.
 async fn room(
@@ -120,6 +59,21 @@ async fn room(
 
 /// Writes a text for each item: a prompt, or messages as JSON.
 pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) -> Result<Response> {
+    let rule = fields.read::<Form>()?.rule()?;
+    let written = write_by(call, api, fields, items, &rule).await;
+    written.map_err(|failure| match &rule {
+        Some(rule) => rule.name(failure),
+        None => failure,
+    })
+}
+
+async fn write_by(
+    call: Call,
+    api: Api,
+    fields: &Fields,
+    items: Vec<String>,
+    rule: &Option<Rule>,
+) -> Result<Response> {
     let asked: Asked = fields.read()?;
     call.app.check_model(asked.model.as_deref())?;
     asked.check(fields)?;
@@ -128,6 +82,9 @@ pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) ->
         return Err(Failure::new(Kind::NotServed, message));
     }
     let (mut options, items) = (asked.options(&call, api)?, Arc::new(items));
+    if let Some(rule) = rule {
+        options.put(rule.option, &*rule.text)?;
+    }
     let newer = asked.max_completion_tokens;
     let newer = newer.map(|n| ("max_completion_tokens", n));
     let length = match newer.or(asked.max_tokens.map(|n| ("max_tokens", n))) {

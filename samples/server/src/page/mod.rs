@@ -4,26 +4,22 @@
 //! All of it comes from here, and its policy lets a browser load nothing from anywhere else. The page itself is public;
 //! what it shows (`/page/state`) needs a key where requests need one.
 
+mod safe;
 mod state;
 mod tree;
 
-use axum::http::header::{
-    HeaderName, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
-};
+use std::sync::Arc;
+
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::Router;
+use axum::{Extension, Router};
 
 use crate::app::Shared;
-
-pub use state::State as PageState;
-
-const POLICY: &str =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+use safe::safe;
 
 pub fn router() -> Router<Shared> {
+    let drawn = Extension(Arc::new(state::State::default()));
     Router::new()
         .route(
             "/",
@@ -45,20 +41,10 @@ pub fn router() -> Router<Shared> {
             "/page/ask.js",
             get(async || file("text/javascript", include_str!("ask.js"))),
         )
-        .route("/page/state", get(state::get))
+        .route("/page/state", get(state::get).layer(drawn))
 }
 
 fn file(kind: &str, text: &'static str) -> Response {
     let kind = format!("{kind}; charset=utf-8");
     ([(CONTENT_TYPE, kind)], safe("no-cache"), text).into_response()
-}
-
-/// What keeps a browser from doing more with the page than it is for.
-fn safe(cache: &'static str) -> [(HeaderName, &'static str); 4] {
-    [
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-        (CACHE_CONTROL, cache),
-    ]
 }

@@ -1,17 +1,17 @@
 //! What the page shows, as JSON; the page asks for it once a second.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::extract;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use axum::{extract, Extension};
 use serde::Serialize;
 use serde_json::{json, Value};
 
-use super::safe;
+use super::safe::safe;
 use super::tree::{Labels, Tree};
 use crate::app::{blocking, App, Shared};
 use crate::failure::{Failure, Result};
@@ -57,13 +57,13 @@ struct Shown<'a> {
 
 pub async fn get(
     extract::State(app): extract::State<Shared>,
+    Extension(state): Extension<Arc<State>>,
     headers: HeaderMap,
 ) -> Result<Response> {
     app.tenants.key(&headers)?;
     let here = app.clone();
     let text = blocking(&here.gate, move || {
-        let numbers = numbers(&app)?;
-        let state = &app.page;
+        let numbers = numbers(&app, &state)?;
         let mut drawn = state.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         drawn.refresh(&app)?;
         let tree = drawn.tree.as_ref();
@@ -90,7 +90,7 @@ impl Drawn {
     }
 }
 
-fn numbers(app: &App) -> Result<Value> {
+fn numbers(app: &App, state: &State) -> Result<Value> {
     let stats = app.engine.stats()?;
     let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
     let answers = app.metrics.answers();
@@ -104,7 +104,7 @@ fn numbers(app: &App) -> Result<Value> {
         "dtype": app.dtype,
         "writes": app.model.logits,
         "status": status::of(app).1,
-        "uptime": app.page.start.elapsed().as_secs_f64(),
+        "uptime": state.start.elapsed().as_secs_f64(),
         "in_flight": app.gate.in_flight(),
         "max_requests": app.config.max_requests,
         "waiting": stats.requests_waiting,

@@ -3,6 +3,7 @@
 
 mod ends;
 mod fields;
+mod form;
 mod heads;
 mod limits;
 mod paths;

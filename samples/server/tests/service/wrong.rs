@@ -54,7 +54,7 @@ fn what_is_wrong_is_named() {
         ("/v1/rerank", json!({"query": "q"}), 400, "documents"),
         (
             "/v1/completions",
-            json!({"prompt": "a", "guided_choice": ["b", "c"]}),
+            json!({"prompt": "a", "guided_choice": ["b", "c"], "guided_regex": "b"}),
             400,
             "guided_choice",
         ),
@@ -186,7 +186,7 @@ fn what_is_wrong_is_named() {
             "/v1/completions",
             json!({"prompt": "a", "response_format": "json"}),
             400,
-            "expected an object",
+            "response_format: is not understood",
         ),
         (
             "/v1/completions",
@@ -253,7 +253,7 @@ fn what_is_wrong_is_named() {
         ),
         (
             "/v1/chat/completions",
-            json!({"messages": [{}], "response_format": {"type": "json_object"}}),
+            json!({"messages": [{}], "response_format": {"type": "grammar"}}),
             400,
             "response_format",
         ),

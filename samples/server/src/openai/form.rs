@@ -1,0 +1,307 @@
+//! What a text must look like, as OpenAI's `response_format` and vLLM's fields ask for it.
+//!
+//! ```text
+//!   response_format {"type": "json_object"}                         json_schema {"type": "object"}
+//!   response_format {"type": "json_schema", "json_schema": {...}}   json_schema, its member schema
+//!   guided_json, structured_outputs.json                            json_schema, an object or its text
+//!   guided_regex, guided_grammar, ...                               regex, grammar
+//!   guided_choice, ...                                              a grammar of these texts
+//! ```
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::failure::{Failure, Result};
+
+/// Texts of `guided_choice`, and their bytes together.
+const CHOICES: usize = 1000;
+const CHOICE_BYTES: usize = 16 << 10;
+
+/// Of the body of a request. Schemas stay as they are written: the members of an object come in their order.
+#[derive(Debug, Default, Deserialize)]
+pub struct Form {
+    response_format: Option<Box<RawValue>>,
+    guided_json: Option<Box<RawValue>>,
+    guided_regex: Option<String>,
+    guided_grammar: Option<String>,
+    guided_choice: Option<Vec<String>>,
+    structured_outputs: Option<Structured>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+struct Structured {
+    json: Option<Box<RawValue>>,
+    regex: Option<String>,
+    grammar: Option<String>,
+    choice: Option<Vec<String>>,
+    json_object: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct Format {
+    #[serde(rename = "type")]
+    kind: String,
+    json_schema: Option<Schema>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
+struct Schema {
+    schema: Option<Box<RawValue>>,
+}
+
+/// What a field asks for: an option of the library that keeps a text to it, with its value.
+#[derive(Debug, PartialEq)]
+pub struct Rule {
+    pub field: &'static str,
+    pub option: &'static str,
+    pub text: String,
+}
+
+impl Rule {
+    fn new(field: &'static str, option: &'static str, text: impl Into<String>) -> Rule {
+        Rule {
+            field,
+            option,
+            text: text.into(),
+        }
+    }
+
+    /// What the library says of the option is wrong with the field.
+    pub fn name(&self, failure: Failure) -> Failure {
+        match failure
+            .message
+            .starts_with(&format!("option {}", self.option))
+        {
+            true => Failure {
+                field: Some(self.field.into()),
+                ..failure
+            },
+            false => failure,
+        }
+    }
+}
+
+const OBJECT: &str = r#"{"type": "object"}"#;
+
+impl Form {
+    pub fn rule(&self) -> Result<Option<Rule>> {
+        let mut rules = Vec::new();
+        if let Some(format) = &self.response_format {
+            rules.extend(of_format(format)?);
+        }
+        rules.extend(of_schema("guided_json", &self.guided_json)?);
+        rules.extend(of_text("guided_regex", "regex", &self.guided_regex));
+        rules.extend(of_text("guided_grammar", "grammar", &self.guided_grammar));
+        rules.extend(of_choices("guided_choice", &self.guided_choice)?);
+        if let Some(asked) = &self.structured_outputs {
+            let field = "structured_outputs";
+            rules.extend(of_schema(field, &asked.json)?);
+            rules.extend(of_text(field, "regex", &asked.regex));
+            rules.extend(of_text(field, "grammar", &asked.grammar));
+            rules.extend(of_choices(field, &asked.choice)?);
+            if asked.json_object == Some(true) {
+                rules.push(Rule::new(field, "json_schema", OBJECT));
+            }
+        }
+        let mut rules = rules.into_iter();
+        match (rules.next(), rules.next()) {
+            (Some(first), Some(second)) => {
+                let message = format!("asks for one form of the text, {} for another", first.field);
+                Err(Failure::field(second.field, message))
+            }
+            (rule, _) => Ok(rule),
+        }
+    }
+}
+
+fn of_format(format: &RawValue) -> Result<Option<Rule>> {
+    let field = "response_format";
+    let format: Format = serde_json::from_str(format.get())
+        .map_err(|why| Failure::field(field, format!("is not understood: {why}")))?;
+    let schema = match format.kind.as_str() {
+        "text" => return Ok(None),
+        "json_object" => OBJECT.to_string(),
+        "json_schema" => match format.json_schema.and_then(|one| one.schema) {
+            Some(schema) => schema.get().to_string(),
+            None => return Err(Failure::field(field, "has no json_schema.schema")),
+        },
+        kind => {
+            let message = format!("has type {kind:?}; served are text, json_object, json_schema");
+            return Err(Failure::field(field, message));
+        }
+    };
+    Ok(Some(Rule::new(field, "json_schema", schema)))
+}
+
+/// As JSON, or as a text that holds JSON.
+fn of_schema(field: &'static str, schema: &Option<Box<RawValue>>) -> Result<Option<Rule>> {
+    let Some(schema) = schema else {
+        return Ok(None);
+    };
+    let text = match serde_json::from_str::<String>(schema.get()) {
+        Ok(text) => text,
+        Err(_) => schema.get().to_string(),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::field(
+            field,
+            "is an empty text, which is no schema",
+        ));
+    }
+    Ok(Some(Rule::new(field, "json_schema", text)))
+}
+
+fn of_text(field: &'static str, option: &'static str, text: &Option<String>) -> Option<Rule> {
+    let text = text.as_ref().filter(|text| !text.is_empty())?;
+    Some(Rule::new(field, option, text))
+}
+
+fn of_choices(field: &'static str, choices: &Option<Vec<String>>) -> Result<Option<Rule>> {
+    let Some(choices) = choices else {
+        return Ok(None);
+    };
+    let bytes: usize = choices.iter().map(String::len).sum();
+    if choices.is_empty() || choices.len() > CHOICES || bytes > CHOICE_BYTES {
+        let message = format!(
+            "has {} choices of {bytes} bytes together; from 1 to {CHOICES} of {CHOICE_BYTES} bytes are taken",
+            choices.len()
+        );
+        return Err(Failure::field(field, message));
+    }
+    if choices.iter().any(String::is_empty) {
+        return Err(Failure::field(field, "has an empty choice"));
+    }
+    // A text of JSON is one of the grammar, too.
+    let texts = choices
+        .iter()
+        .map(|text| serde_json::json!(text).to_string());
+    let grammar = format!("start: {}", texts.collect::<Vec<_>>().join(" | "));
+    Ok(Some(Rule::new(field, "grammar", grammar)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fields::Fields;
+
+    fn rule(body: &str) -> Result<Option<Rule>> {
+        let fields: Fields = serde_json::from_str(body).unwrap();
+        fields.read::<Form>()?.rule()
+    }
+
+    #[test]
+    fn each_field_is_an_option() {
+        for (body, key, text) in [
+            (
+                r#"{"response_format": {"type": "json_object"}}"#,
+                "json_schema",
+                OBJECT,
+            ),
+            (
+                r#"{"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"b": 1, "a": 2}}}}"#,
+                "json_schema",
+                r#"{"b": 1, "a": 2}"#,
+            ),
+            (
+                r#"{"guided_json": {"z": 1, "a": 2}}"#,
+                "json_schema",
+                r#"{"z": 1, "a": 2}"#,
+            ),
+            (
+                r#"{"guided_json": "{\"z\": 1}"}"#,
+                "json_schema",
+                r#"{"z": 1}"#,
+            ),
+            (r#"{"guided_regex": "a+"}"#, "regex", "a+"),
+            (
+                r#"{"guided_grammar": "start: \"a\""}"#,
+                "grammar",
+                r#"start: "a""#,
+            ),
+            (
+                r#"{"guided_choice": ["a", "b\"c"]}"#,
+                "grammar",
+                r#"start: "a" | "b\"c""#,
+            ),
+            (
+                r#"{"structured_outputs": {"json": {"a": 1}}}"#,
+                "json_schema",
+                r#"{"a": 1}"#,
+            ),
+            (
+                r#"{"structured_outputs": {"json_object": true}}"#,
+                "json_schema",
+                OBJECT,
+            ),
+            (
+                r#"{"structured_outputs": {"choice": ["x"]}}"#,
+                "grammar",
+                r#"start: "x""#,
+            ),
+        ] {
+            let rule = rule(body).unwrap().unwrap();
+            assert_eq!((rule.option, &*rule.text), (key, text), "{body}");
+            assert!(body.starts_with(&format!("{{\"{}", rule.field)));
+        }
+        for body in [
+            "{}",
+            r#"{"response_format": {"type": "text"}}"#,
+            r#"{"response_format": null, "guided_json": null}"#,
+            r#"{"guided_regex": "", "structured_outputs": {"json_object": false}}"#,
+        ] {
+            assert_eq!(rule(body).unwrap(), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_names_its_field() {
+        let many = format!(r#"{{"guided_choice": {:?}}}"#, vec!["a"; CHOICES + 1]);
+        let long = format!(
+            r#"{{"guided_choice": ["{}"]}}"#,
+            "a".repeat(CHOICE_BYTES + 1)
+        );
+        for (body, field, why) in [
+            (
+                r#"{"response_format": {"type": "xml"}}"#,
+                "response_format",
+                "xml",
+            ),
+            (
+                r#"{"response_format": {"type": "json_schema"}}"#,
+                "response_format",
+                "schema",
+            ),
+            (
+                r#"{"response_format": "json"}"#,
+                "response_format",
+                "an object",
+            ),
+            (r#"{"guided_json": ""}"#, "guided_json", "empty"),
+            (r#"{"guided_choice": []}"#, "guided_choice", "0 choices"),
+            (
+                r#"{"guided_choice": [""]}"#,
+                "guided_choice",
+                "empty choice",
+            ),
+            (many.as_str(), "guided_choice", "1001 choices"),
+            (long.as_str(), "guided_choice", "16385 bytes"),
+            (
+                r#"{"structured_outputs": {"xml": 1}}"#,
+                "structured_outputs",
+                "xml",
+            ),
+            (
+                r#"{"response_format": {"type": "json_object"}, "guided_regex": "a"}"#,
+                "guided_regex",
+                "response_format for another",
+            ),
+        ] {
+            let failure = rule(body).unwrap_err();
+            assert_eq!(failure.field.as_deref(), Some(field), "{body}: {failure:?}");
+            assert!(failure.message.contains(why), "{body}: {failure:?}");
+        }
+    }
+}
