@@ -40,15 +40,14 @@
 
 #include "prefix_cache.hpp"
 #include "prefix_calls.hpp"
+#include "prefix_constraint.hpp"
+#include "prefix_job.hpp"
 #include "prefix_options.hpp"
 #include "prefix_system.hpp"
 
 namespace prefix {
 // The interface of this header; its version is part of every name, so that it can grow.
 inline namespace cpp1 {
-
-/* For a wait without limit. */
-inline constexpr std::chrono::milliseconds kForever{-1};
 
 class Pool;
 
@@ -157,160 +156,6 @@ inline Options& Options::set_pool(const Pool& pool, prefix_error* error) & {
   return *this;
 }
 
-/* Tags of jobs that are done and engines that are loaded. */
-class Queue {
- public:
-  Queue() : handle_(detail::made<prefix_queue>(nullptr, prefix_queue_create)) {}
-  /* The oldest tag; nothing when there is none in that time. */
-  std::optional<int64_t> next(std::chrono::milliseconds timeout, prefix_error* error = nullptr) {
-    int64_t tag = 0;
-    prefix_error failure = PREFIX_ERROR_INIT;
-    const prefix_status status = prefix_queue_next(get(), timeout.count(), &tag, &failure);
-    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT)) return std::nullopt;
-    return tag;
-  }
-  void post(int64_t tag, prefix_error* error = nullptr) {
-    call(error, [&](prefix_error* e) { return prefix_queue_post(get(), tag, e); });
-  }
-  /* For poll(): readable while there is a tag; -1 on failure. */
-  int32_t descriptor(prefix_error* error = nullptr) {
-    return detail::filled<int32_t>(
-        -1, error, [&](auto... to) { return prefix_queue_descriptor(get(), to...); });
-  }
-  prefix_queue* get() const noexcept { return handle_.get(); }
-
- private:
-  detail::Handle<prefix_queue, prefix_queue_release> handle_;
-};
-
-/* The values of all requests of a job, request after request. */
-struct Values {
-  std::vector<float> all;
-  std::vector<int64_t> offsets;
-
-  size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
-  /* Of one request; NaN where it failed. */
-  std::span<const float> operator[](size_t request) const {
-    const auto begin = static_cast<size_t>(offsets[request]);
-    return std::span(all).subspan(begin, static_cast<size_t>(offsets[request + 1]) - begin);
-  }
-};
-
-/* A request that failed, by its number. */
-struct Failure {
-  size_t request = 0;
-  prefix_error error = PREFIX_ERROR_INIT;
-};
-
-/* A batch that runs or has run. Destroying it cancels what still runs, unless it is detached. */
-class Job {
- public:
-  explicit Job(prefix_job* handle) : handle_(handle) {}  // takes the reference
-
-  /* Whether every request is finished, after waiting for it this long. */
-  bool wait(std::chrono::milliseconds timeout = kForever, prefix_error* error = nullptr) const {
-    prefix_error failure = PREFIX_ERROR_INIT;
-    const prefix_status status = prefix_job_wait(get(), timeout.count(), &failure);
-    return detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT);
-  }
-  void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
-    call(error, [&](prefix_error* e) { return prefix_job_notify(get(), queue.get(), tag, e); });
-  }
-  void cancel(prefix_error* error = nullptr) const {
-    call(error, [&](prefix_error* e) { return prefix_job_cancel(get(), e); });
-  }
-  void cancel_request(size_t request, prefix_error* error = nullptr) const {
-    call(error, [&](prefix_error* e) { return prefix_job_cancel_request(get(), request, e); });
-  }
-  void detach(prefix_error* error = nullptr) const {
-    call(error, [&](prefix_error* e) { return prefix_job_detach(get(), e); });
-  }
-  size_t size(prefix_error* error = nullptr) const {
-    return detail::filled<size_t>(0, error,
-                                  [&](auto... to) { return prefix_job_count(get(), to...); });
-  }
-  size_t finished_count(prefix_error* error = nullptr) const {
-    return detail::filled<size_t>(
-        0, error, [&](auto... to) { return prefix_job_finished_count(get(), to...); });
-  }
-  /* The next event; nothing after this time, and when there will be no more. */
-  std::optional<prefix_event> next_event(std::chrono::milliseconds timeout = kForever,
-                                         prefix_error* error = nullptr) const {
-    prefix_event event = PREFIX_EVENT_INIT;
-    prefix_error failure = PREFIX_ERROR_INIT;
-    const prefix_status status = prefix_job_next_event(get(), timeout.count(), &event, &failure);
-    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT, PREFIX_ERR_NO_EVENT))
-      return std::nullopt;
-    return event;
-  }
-  /* The tag comes when there is an event to read, and again when next_event() ran out of them. */
-  void notify_events(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
-    call(error, [&](auto* e) { return prefix_job_notify_events(get(), queue.get(), tag, e); });
-  }
-  prefix_result_info info(size_t request, prefix_error* error = nullptr) const {
-    return detail::filled<prefix_result_info>(PREFIX_RESULT_INFO_INIT, error, [&](auto... to) {
-      return prefix_job_result_info(get(), request, to...);
-    });
-  }
-  std::vector<float> values(size_t request, prefix_error* error = nullptr) const {
-    return array<std::vector<float>>(prefix_job_result_values, request, error);
-  }
-  std::vector<prefix_token> tokens(size_t request, prefix_error* error = nullptr) const {
-    return array<std::vector<prefix_token>>(prefix_job_result_tokens, request, error);
-  }
-  /* What there is, also of a request that was cancelled or ran out of time. */
-  std::vector<prefix_token> partial_tokens(size_t request, prefix_error* error = nullptr) const {
-    return array<std::vector<prefix_token>>(prefix_job_partial_tokens, request, error);
-  }
-  std::vector<float> logprobs(size_t request, prefix_error* error = nullptr) const {
-    return array<std::vector<float>>(prefix_job_result_logprobs, request, error);
-  }
-  /* The sentence of a request that failed. */
-  std::string message(size_t request, prefix_error* error = nullptr) const {
-    return array<std::string>(prefix_job_result_message, request, error);
-  }
-  Values all_values(prefix_error* error = nullptr) const {
-    Values values;
-    const size_t count = size(error);
-    if (error && error->code != PREFIX_OK) return values;
-    values.offsets.resize(count + 1);
-    values.all = read<std::vector<float>>(
-        count,
-        [&](float* out, size_t n, size_t* needed, prefix_error* e) {
-          return prefix_job_all_values(get(), out, n, needed, values.offsets.data(),
-                                       values.offsets.size(), e);
-        },
-        error);
-    if (error && error->code != PREFIX_OK) values.offsets.clear();  // of no requests
-    return values;
-  }
-  /* The first request that failed; nothing when none did. The job must be done. */
-  std::optional<Failure> first_failure(prefix_error* error = nullptr) const {
-    Failure failure;
-    failure.request = static_cast<size_t>(-1);
-    const prefix_status status = prefix_job_first_failure(get(), &failure.request, &failure.error);
-    const bool found = failure.request != static_cast<size_t>(-1);
-    // Without one, the status is that of the call itself.
-    const prefix_error none = PREFIX_ERROR_INIT;
-    detail::ok(found ? PREFIX_OK : status, found ? none : failure.error, error);
-    return found ? std::optional(failure) : std::nullopt;
-  }
-  prefix_job_totals totals(prefix_error* error = nullptr) const {
-    return detail::filled<prefix_job_totals>(PREFIX_JOB_TOTALS_INIT, error, [&](auto... to) {
-      return prefix_job_get_totals(get(), to...);
-    });
-  }
-  prefix_job* get() const noexcept { return handle_.get(); }
-
- private:
-  template <typename Array, typename Function>
-  Array array(Function function, size_t request, prefix_error* error) const {
-    return read<Array>(64, [&](auto... to) { return function(get(), request, to...); }, error);
-  }
-
-  detail::Handle<prefix_job, prefix_job_release> handle_;
-};
-
 /* What every request may have besides its tokens. */
 struct Extra {
   const Options* options = nullptr;  // copied
@@ -371,6 +216,13 @@ class Batch {
   size_t add_generate(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
     return add(extra, error, [&](auto... rest) {
       return prefix_batch_add_generate(get(), tokens.data(), tokens.size(), rest...);
+    });
+  }
+  /* Request `request`, which generates, goes on with tokens that the constraint allows; nullptr
+   * takes one away. */
+  void constrain(size_t request, const Constraint* constraint, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) {
+      return prefix_batch_constrain(get(), request, constraint ? constraint->get() : nullptr, e);
     });
   }
   size_t add_warm(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {

@@ -6,9 +6,11 @@
 #ifndef PREFIX_OPTIONS_HPP
 #define PREFIX_OPTIONS_HPP
 
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -16,7 +18,23 @@
 
 namespace prefix {
 inline namespace cpp1 {
+
+/* A token, and what is added to its logit. */
+using TokenBias = std::pair<prefix_token, double>;
+
 namespace detail {
+
+// As the library takes them: 464:-100,11:2.5.
+inline std::string biases(std::span<const TokenBias> list) {
+  std::string text;
+  for (const auto& [token, bias] : list) {
+    char digits[32];  // of a double, in any locale
+    const auto end = std::to_chars(digits, digits + sizeof(digits), bias).ptr;
+    text += (text.empty() ? "" : ",") + std::to_string(token) + ':';
+    text.append(digits, end);
+  }
+  return text;
+}
 
 /* Options is prefix::Options, whose set() these call. */
 template <typename Options>
@@ -382,6 +400,46 @@ class OptionMethods {
   Options&& repetition_penalty(double value, prefix_error* error = nullptr) && {
     return std::move(self().set("repetition_penalty", value, error));
   }
+  /* Taken off the logits of tokens that were generated, however often. Default 0. Of
+   * generations, and of tasks that write. */
+  Options& presence_penalty(double value, prefix_error* error = nullptr) & {
+    return self().set("presence_penalty", value, error);
+  }
+  Options&& presence_penalty(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("presence_penalty", value, error));
+  }
+  /* Taken off the logits of tokens for each time that they were generated. Default 0. Of
+   * generations, and of tasks that write. */
+  Options& frequency_penalty(double value, prefix_error* error = nullptr) & {
+    return self().set("frequency_penalty", value, error);
+  }
+  Options&& frequency_penalty(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("frequency_penalty", value, error));
+  }
+  /* Added to the logits of tokens, each in [-100, 100]. It makes tokens likelier or less likely
+   * and forbids none. Of generations, and of tasks that write. */
+  Options& logit_bias(std::span<const TokenBias> value, prefix_error* error = nullptr) & {
+    return self().set("logit_bias", biases(value), error);
+  }
+  Options&& logit_bias(std::span<const TokenBias> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("logit_bias", biases(value), error));
+  }
+  /* Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks
+   * that write. */
+  Options& allowed_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
+    return self().set("allowed_tokens", value, error);
+  }
+  Options&& allowed_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("allowed_tokens", value, error));
+  }
+  /* Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of
+   * generations, and of tasks that write. */
+  Options& min_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("min_tokens", value, error);
+  }
+  Options&& min_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("min_tokens", value, error));
+  }
   /* Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1.
    * Of generations, and of tasks that write. */
   Options& seed(int64_t value, prefix_error* error = nullptr) & {
@@ -412,6 +470,15 @@ class OptionMethods {
   }
   Options&& logprobs(bool value, prefix_error* error = nullptr) && {
     return std::move(self().set("logprobs", value, error));
+  }
+  /* Keep so many of the likeliest tokens and their log-probabilities for each generated token,
+   * and for each scored one of a request for log-probabilities. Default 0. Of generations, not
+   * of tasks. */
+  Options& top_logprobs(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("top_logprobs", value, error);
+  }
+  Options&& top_logprobs(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("top_logprobs", value, error));
   }
   /* Which final hidden states make the vector: of the last token, the mean of all, of the first;
    * tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of
@@ -534,6 +601,30 @@ class OptionMethods {
   }
   Options&& stop(std::span<const std::string_view> value, prefix_error* error = nullptr) && {
     return std::move(self().set("stop", value, error));
+  }
+  /* answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none.
+   * At most one of this, regex and grammar. Of tasks. */
+  Options& json_schema(Text value, prefix_error* error = nullptr) & {
+    return self().set("json_schema", value, error);
+  }
+  Options&& json_schema(Text value, prefix_error* error = nullptr) && {
+    return std::move(self().set("json_schema", value, error));
+  }
+  /* answer, generate, chat: a text matches this regular expression as a whole; empty = none. Of
+   * tasks. */
+  Options& regex(Text value, prefix_error* error = nullptr) & {
+    return self().set("regex", value, error);
+  }
+  Options&& regex(Text value, prefix_error* error = nullptr) && {
+    return std::move(self().set("regex", value, error));
+  }
+  /* answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is
+   * like Lark's; empty = none. Of tasks. */
+  Options& grammar(Text value, prefix_error* error = nullptr) & {
+    return self().set("grammar", value, error);
+  }
+  Options&& grammar(Text value, prefix_error* error = nullptr) && {
+    return std::move(self().set("grammar", value, error));
   }
 
  private:

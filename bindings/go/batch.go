@@ -63,7 +63,7 @@ type Embedding struct {
 }
 
 // Generate asks for a continuation, see [Job.Tokens] and options max_tokens, temperature, top_k, top_p, seed,
-// stop_tokens and logprobs.
+// stop_tokens, logprobs and top_logprobs.
 type Generate struct {
 	Tokens  []Token
 	Options Options

@@ -213,6 +213,8 @@ type EngineStats struct {
 	// Of models with recurrent layers: tokens whose keys are there, but no state to go on from; states in the cache and
 	// their bytes, now; those that made room; the most bytes of states that one layer of a step had at a time.
 	MissState, States, StateBytes, StateEvictions, LiveStateBytesPeak int64
+
+	GemmFlops int64 // operations of the matrix products that Gemm took; 0 on a GPU, as that is
 }
 
 // Stats reads the counters.
@@ -238,6 +240,7 @@ func (e *Engine) Stats() (EngineStats, error) {
 		MissFirstSeen: raw.MissFirstSeen, MissNamespace: raw.MissNamespace, MissBudget: raw.MissBudget,
 		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity, MissState: raw.MissState, States: raw.States,
 		StateBytes: raw.StateBytes, StateEvictions: raw.StateEvictions, LiveStateBytesPeak: raw.LiveStateBytesPeak,
+		GemmFlops: raw.GemmFlops,
 	}, nil
 }
 

@@ -193,6 +193,28 @@ func (o Options) MinP(value float64) Options { return o.with("min_p", value) }
 // generations, and of tasks that write.
 func (o Options) RepetitionPenalty(value float64) Options { return o.with("repetition_penalty", value) }
 
+// PresencePenalty is option presence_penalty: taken off the logits of tokens that were generated, however often.
+// Default 0. Of generations, and of tasks that write.
+func (o Options) PresencePenalty(value float64) Options { return o.with("presence_penalty", value) }
+
+// FrequencyPenalty is option frequency_penalty: taken off the logits of tokens for each time that they were generated.
+// Default 0. Of generations, and of tasks that write.
+func (o Options) FrequencyPenalty(value float64) Options { return o.with("frequency_penalty", value) }
+
+// LogitBias is option logit_bias: added to the logits of tokens, each in [-100, 100]. It makes tokens likelier or less
+// likely and forbids none. Of generations, and of tasks that write.
+func (o Options) LogitBias(value map[Token]float64) Options {
+	return o.with("logit_bias", biases(value))
+}
+
+// AllowedTokens is option allowed_tokens: token ids that alone may be generated, as 1,2,3; empty = all. Of generations,
+// and of tasks that write.
+func (o Options) AllowedTokens(value ...Token) Options { return o.with("allowed_tokens", value) }
+
+// MinTokens is option min_tokens: tokens before which no end token and none of stop_tokens may be generated. Default 0.
+// Of generations, and of tasks that write.
+func (o Options) MinTokens(value int) Options { return o.with("min_tokens", value) }
+
 // Seed is option seed: same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of
 // generations, and of tasks that write.
 func (o Options) Seed(value int) Options { return o.with("seed", value) }
@@ -208,6 +230,10 @@ func (o Options) StopTokens(value ...Token) Options { return o.with("stop_tokens
 // Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, not of
 // tasks.
 func (o Options) Logprobs(value bool) Options { return o.with("logprobs", value) }
+
+// TopLogprobs is option top_logprobs: keep so many of the likeliest tokens and their log-probabilities for each
+// generated token, and for each scored one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+func (o Options) TopLogprobs(value int) Options { return o.with("top_logprobs", value) }
 
 // Pooling is option pooling: which final hidden states make the vector: of the last token, the mean of all, of the
 // first; tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of
@@ -267,3 +293,15 @@ func (o Options) Stream(value bool) Options { return o.with("stream", value) }
 // Stop is option stop: answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default [].
 // Of tasks.
 func (o Options) Stop(value ...string) Options { return o.with("stop", value) }
+
+// JSONSchema is option json_schema: answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty
+// = none. At most one of this, regex and grammar. Of tasks.
+func (o Options) JSONSchema(value string) Options { return o.with("json_schema", value) }
+
+// Regex is option regex: answer, generate, chat: a text matches this regular expression as a whole; empty = none. Of
+// tasks.
+func (o Options) Regex(value string) Options { return o.with("regex", value) }
+
+// Grammar is option grammar: answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is
+// like Lark's; empty = none. Of tasks.
+func (o Options) Grammar(value string) Options { return o.with("grammar", value) }

@@ -3,6 +3,7 @@ package prefix
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,15 @@ func (o Options) with(key string, value any) Options {
 		}
 	}
 	return more
+}
+
+// biases as the library takes them: 464:-100,11:2.5.
+func biases(of map[Token]float64) string {
+	items := make([]string, 0, len(of))
+	for _, token := range slices.Sorted(maps.Keys(of)) {
+		items = append(items, fmt.Sprintf("%d:%v", token, of[token]))
+	}
+	return strings.Join(items, ",")
 }
 
 // milliseconds of a limit: 0 stands for none, so a time below one is 1. A negative time is -1, which is refused.

@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"prefix.io/prefix/internal/swig"
@@ -98,6 +99,69 @@ func (j *Job) Tokens(request int) ([]Token, error) {
 // Logprobs are the log-probabilities of the tokens of [Generate] (with option logprobs) or of all [Choices] in a row.
 func (j *Job) Logprobs(request int) ([]float32, error) {
 	return resultArray(j, request, swig.Prefix_job_result_logprobs)
+}
+
+// TopToken is a token that was likely at its place, with the log-probability of the model's own logits.
+type TopToken struct {
+	Token   Token
+	Logprob float32
+}
+
+// topOf reads two arrays of one length.
+func topOf(
+	j *Job, request int,
+	get func(job, request uintptr, tokens []Token, needed *uintptr, logprobs []float32, failure *swig.Error) int32,
+) ([]TopToken, error) {
+	var logprobs []float32
+	tokens, err := arrayAt(&j.handle, "request", request, 64,
+		func(job, at uintptr, tokens []Token, needed *uintptr, f *swig.Error) int32 {
+			logprobs = make([]float32, len(tokens))
+			return get(job, at, tokens, needed, logprobs, f)
+		})
+	if err != nil {
+		return nil, err
+	}
+	top := make([]TopToken, len(tokens))
+	for i, token := range tokens {
+		top[i] = TopToken{token, logprobs[i]}
+	}
+	return top, nil
+}
+
+// Top has, with option top_logprobs, for each token that was generated or scored the likeliest tokens of its place, in
+// their order. The error is that of the request if it failed.
+func (j *Job) Top(request int) ([][]TopToken, error) {
+	all, err := topOf(j, request, swig.Prefix_job_result_top)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	tokens, err := j.Tokens(request)
+	if err != nil {
+		return nil, err
+	}
+	places := len(tokens)
+	if places == 0 {
+		values, err := j.Values(request)
+		if err != nil {
+			return nil, err
+		}
+		places = len(values)
+	}
+	return slices.Collect(slices.Chunk(all, len(all)/places)), nil
+}
+
+// PartialTop is that of one place of a [Generate] request, as soon as its event can be read, and however the request
+// ends.
+func (j *Job) PartialTop(request, position int) ([]TopToken, error) {
+	at, err := place("place", position)
+	if err != nil {
+		return nil, err
+	}
+	return topOf(j, request, func(
+		job, request uintptr, tokens []Token, needed *uintptr, logprobs []float32, f *swig.Error,
+	) int32 {
+		return swig.Prefix_job_partial_top(job, request, at, tokens, needed, logprobs, f)
+	})
 }
 
 // FirstFailure is the error of the first request that failed, with its number; nil when all succeeded. The job must be

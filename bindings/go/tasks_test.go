@@ -478,3 +478,25 @@ func TestAClosedTask(t *testing.T) {
 	}
 	check(t, task.Close())
 }
+
+func TestTextsAreOfASchemaAnExpressionOrAGrammar(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	write := func(options prefix.Options) ([]string, error) {
+		texts, _, err := prefix.Complete(background, engine, tokenizer, []string{"one"}, options.MaxTokens(8))
+		for i, text := range texts {
+			texts[i] = strings.TrimRight(text, "\x02") // ends texts of the model, and is a character for the tokenizer
+		}
+		return texts, err
+	}
+	if text := must(write(prefix.Options{}.Regex("[ab]{4}")))(t)[0]; len(text) != 4 || strings.Trim(text, "ab") != "" {
+		t.Error(text)
+	}
+	if text := must(write(prefix.Options{}.Grammar(`start: "yes"`)))(t)[0]; text != "yes" {
+		t.Error(text)
+	}
+	if text := must(write(prefix.Options{}.JSONSchema(`{"enum": ["only"]}`)))(t)[0]; text != `"only"` {
+		t.Error(text)
+	}
+	_, err := write(prefix.Options{}.JSONSchema(`{"type": "thing"}`))
+	is(t, err, prefix.ErrInvalidArgument)
+}

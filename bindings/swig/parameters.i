@@ -5,6 +5,7 @@
 %prefix_handle(prefix_queue)
 %prefix_handle(prefix_source)
 %prefix_handle(prefix_engine)
+%prefix_handle(prefix_constraint)
 %prefix_handle(prefix_batch)
 %prefix_handle(prefix_job)
 %prefix_handle(prefix_sim)
@@ -36,6 +37,7 @@
 %prefix_poll(prefix_cache_next_event)
 %ignore prefix_set_log_callback;
 %ignore prefix_source_add_reader;
+%ignore prefix_constraint_create;
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* key, size_t key_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* value, size_t value_len) };
@@ -63,11 +65,12 @@
 %apply size_t* RESULT { size_t* index };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* choice_tokens, size_t n_choice_tokens) };
 %apply (float* OUT_FLOATS, size_t CAPACITY) { (float* out, size_t capacity) };
+%apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* tokens, size_t capacity) };
+%apply (float* OUT_FLOATS, size_t CAPACITY) { (float* logprobs, size_t capacity_logprobs) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* offsets, size_t capacity_offsets) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* cached, size_t capacity) };
 %apply int64_t* SLOT { int64_t* lease };
 %apply int64_t* SLOT { int64_t* pinned };
-%apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* tokens, size_t capacity) };
 %apply (const int32_t* INTS, size_t COUNT) { (const int32_t* ns, size_t n_ns) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* operation, size_t length) };

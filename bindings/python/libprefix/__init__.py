@@ -9,6 +9,7 @@ computed once, within a call, between calls that run, and from the cache.
 """
 
 from .cache import Cache, CacheEvent, Lease
+from .constraint import ConstraintState, TokenMask
 from .engine import Engine, plan
 from .errors import (CancelledError, DeadlineError, InvalidArgumentError, MisuseError, ModelError, NotFoundError,
                      OutOfMemoryError, PrefixError, SomeFailed)
@@ -23,7 +24,7 @@ from .system import (Pool, Source, build_info, devices, estimate, features, forw
 from .task import Piece, Task
 from .tokenizer import ChatOptions, Detokenizer, Tokenizer
 
-__all__ = ["Cache", "CacheEvent", "Lease", "Engine", "plan", "CancelledError", "DeadlineError", "InvalidArgumentError",
+__all__ = ["Cache", "CacheEvent", "Lease", "ConstraintState", "TokenMask", "Engine", "plan", "CancelledError", "DeadlineError", "InvalidArgumentError",
            "MisuseError", "ModelError", "NotFoundError", "OutOfMemoryError", "PrefixError", "SomeFailed", "Event", "Job", "LLM",
            "ChatWritingOptions", "Classifier", "Embedder", "Hit", "Model", "Reranker", "EmbeddingOptions", "EmbedOptions", "EngineOptions",
            "GenerateOptions", "RankingOptions", "RequestOptions", "TaskOptions", "WritingOptions", "BatchEstimate", "Parts",

@@ -198,6 +198,7 @@ typedef struct prefix_engine_stats {
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
   int64_t miss_state;
   int64_t states, state_bytes, state_evictions, live_state_bytes_peak;
+  int64_t gemm_flops;
 } prefix_engine_stats;
 prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
@@ -271,6 +272,25 @@ prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t ns,
                                                   int32_t* adapter_ns, prefix_error* err);
 prefix_status prefix_adapters_json(const prefix_engine* engine, char* buf, size_t cap,
                                               size_t* needed, prefix_error* err);
+typedef struct prefix_constraint prefix_constraint;
+typedef int32_t (*prefix_constraint_begin)(void* user, void** state);
+typedef int32_t (*prefix_constraint_allow)(void* state, uint32_t* mask, size_t words);
+typedef int32_t (*prefix_constraint_accept)(void* state, prefix_token token);
+typedef void (*prefix_constraint_end)(void* state);
+typedef void (*prefix_constraint_free)(void* user);
+typedef struct prefix_constraint_calls {
+  int32_t struct_size;
+  int32_t reserved;
+  prefix_constraint_begin begin;
+  prefix_constraint_allow allow;
+  prefix_constraint_accept accept;
+  prefix_constraint_end end;
+  prefix_constraint_free release;
+} prefix_constraint_calls;
+prefix_status prefix_constraint_create(const prefix_constraint_calls* calls, void* user,
+                                                  prefix_constraint** out, prefix_error* err);
+prefix_status prefix_constraint_retain(prefix_constraint* constraint, prefix_error* err);
+void prefix_constraint_release(prefix_constraint* constraint);
 typedef struct prefix_batch prefix_batch;
 prefix_status prefix_batch_create(prefix_engine* engine, prefix_batch** out,
                                              prefix_error* err);
@@ -308,6 +328,8 @@ prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token*
                                                    size_t n_tokens, const prefix_options* options,
                                                    int64_t user_tag, size_t* index,
                                                    prefix_error* err);
+prefix_status prefix_batch_constrain(prefix_batch* batch, size_t index,
+                                                prefix_constraint* constraint, prefix_error* err);
 prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
                                                size_t n_tokens, const prefix_options* options,
                                                int64_t user_tag, size_t* index, prefix_error* err);
@@ -400,6 +422,14 @@ prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, fl
 prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
                                                    prefix_token* out, size_t capacity,
                                                    size_t* needed, prefix_error* err);
+prefix_status prefix_job_result_top(const prefix_job* job, size_t index,
+                                               prefix_token* tokens, size_t capacity,
+                                               size_t* needed, float* logprobs,
+                                               size_t capacity_logprobs, prefix_error* err);
+prefix_status prefix_job_partial_top(const prefix_job* job, size_t index, size_t place,
+                                                prefix_token* tokens, size_t capacity,
+                                                size_t* needed, float* logprobs,
+                                                size_t capacity_logprobs, prefix_error* err);
 prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,
                                                size_t* needed, int64_t* offsets,
                                                size_t capacity_offsets, prefix_error* err);

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import math
+import operator
 import os
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Sequence, Union
 
 import numpy
 from cffi import FFI
@@ -233,6 +234,15 @@ def _lists_of_texts() -> frozenset[str]:
     return frozenset(found)
 
 
+def _text_of_map(key: str, value: Mapping[Any, Any]) -> str:
+    """As the options that are made of them take it: 464:-100,11:2.5, or JSON."""
+    if key == "logit_bias":
+        return ",".join(f"{operator.index(token)}:{float(bias)!r}" for token, bias in value.items())
+    if key == "json_schema":
+        return json.dumps(dict(value))
+    raise TypeError(f"option {key} is a {type(value).__name__}; only logit_bias and json_schema are maps")
+
+
 def options_in(options: dict[str, Any]) -> Any:
     """Options of the library from keyword arguments; NULL when there are none."""
     handle = make(core.prefix_options_create, core.prefix_options_release)
@@ -251,6 +261,9 @@ def options_in(options: dict[str, Any]) -> Any:
             call(core.prefix_options_set_int, *start, value)
         elif isinstance(value, float):
             call(core.prefix_options_set_double, *start, value)
+        elif isinstance(value, Mapping):
+            data = _text_of_map(key, value).encode()
+            call(core.prefix_options_set, *start, data, len(data))
         elif isinstance(value, (list, tuple, numpy.ndarray)):
             _set_list(handle, key, value.tolist() if isinstance(value, numpy.ndarray) else value)
         else:

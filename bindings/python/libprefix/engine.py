@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 from ._native import (Handle, Tokens, call, core, ffi, filled, make, millis, numbers_of, options_in, path_in, text_of, utf8)
 from ._waiting import SLICE_MS
 from .cache import Cache
+from .constraint import Constrained
 from .errors import PrefixError
 from .job import Job
 from .requests import Result, add
@@ -199,37 +200,38 @@ class Engine(Handle):
 
     def submit(self, requests: Iterable[Any]) -> Job:
         """Starts all of these as one batch, without waiting: what they share is computed once."""
-        batch, count = _batch(self.handle, requests)
-        return Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count)
+        batch, *of_job = _batch(self.handle, requests)
+        return Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), *of_job)
 
     def run(self, requests: Iterable[Any]) -> list[Result]:
         """The same, and waits. A request that fails has its error in its result; Ctrl-C cancels the batch."""
-        batch, count = _batch(self.handle, requests)
-        if count == 0:
+        batch, *of_job = _batch(self.handle, requests)
+        if of_job[0] == 0:
             return []
-        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count) as job:
+        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), *of_job) as job:
             job.wait()  # what interrupts it closes the job, which cancels it
             return job.results()
 
     async def arun(self, requests: Iterable[Any]) -> list[Result]:
         """The same for asyncio."""
-        batch, count = _batch(self.handle, requests)
-        if count == 0:
+        batch, *of_job = _batch(self.handle, requests)
+        if of_job[0] == 0:
             return []
-        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count) as job:
+        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), *of_job) as job:
             await job.finished()
             return job.results()
 
 
 def plan(requests: Iterable[Any]) -> dict[str, Any]:
     """How a batch would share, without an engine: prefix_batch_plan_json."""
-    batch, _ = _batch(ffi.NULL, requests)
+    batch, *_ = _batch(ffi.NULL, requests)
     return json.loads(text_of(core.prefix_batch_plan_json, batch))
 
 
-def _batch(engine: Any, requests: Iterable[Any]) -> tuple[Any, int]:
-    """A batch, and how many results it will have."""
+def _batch(engine: Any, requests: Iterable[Any]) -> tuple[Any, int, dict[int, Constrained]]:
+    """A batch, how many results it will have, and which of its requests have constraints."""
     batch, count = make(core.prefix_batch_create, core.prefix_batch_release, engine), 0
+    constrained: dict[int, Constrained] = {}
     for request in requests:
-        count += add(batch, request, count)
-    return batch, count
+        count += add(batch, request, count, constrained)
+    return batch, count, constrained

@@ -9,8 +9,9 @@ import numpy
 
 from ._native import Handle, call, core, error_of, ffi, filled, numbers_of, text_of
 from ._waiting import SLICE_MS, Readers, events_async, give_up, wait, wait_async
+from .constraint import Constrained, running
 from .errors import PrefixError
-from .requests import Result, result
+from .requests import Result, result, top_of
 
 _KINDS = {0: "started", 1: "token", 2: "lost", 3: "finished", 4: "error", 5: "text"}
 
@@ -32,9 +33,12 @@ class Event:
 class Job(Handle):
     """Made by Engine.submit. Any thread may use it; what is unfinished when it is closed or forgotten is cancelled."""
 
-    def __init__(self, handle: Any, count: int) -> None:
+    def __init__(self, handle: Any, count: int, constrained: dict[int, Constrained] | None = None) -> None:
         super().__init__(handle)
         self.count = count
+        self._constrained = constrained or {}
+        if self._constrained:
+            running.add(self)
         self._readers = Readers()
 
     @property
@@ -94,7 +98,7 @@ class Job(Handle):
 
     def result(self, index: int) -> Result:
         """Of a request that is over, with its error where it failed."""
-        return result(self.handle, index)
+        return result(self.handle, index, self._constrained.get(index))
 
     def results(self) -> list[Result]:
         """Of all, when the job is done."""
@@ -103,6 +107,11 @@ class Job(Handle):
     def partial_tokens(self, index: int) -> list[int]:
         """What a request has generated, also one that was cancelled or ran out of time."""
         return numbers_of("prefix_token", core.prefix_job_partial_tokens, self.handle, index).tolist()
+
+    def partial_top(self, index: int, place: int) -> list[tuple[int, float]]:
+        """With option top_logprobs, the likeliest tokens of one place of a generation with their log-probabilities, as soon
+        as its event can be read and however the request ends."""
+        return top_of(core.prefix_job_partial_top, self.handle, index, place)
 
     def all_values(self) -> tuple[numpy.ndarray, numpy.ndarray]:
         """The values of all requests in one array, NaN for those that failed, and where each request begins in it."""

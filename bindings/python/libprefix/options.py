@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, Sequence, TypedDict
+from typing import Any, Literal, Mapping, Sequence, TypedDict
 
 
 class EngineOptions(TypedDict, total=False):
@@ -177,6 +177,25 @@ class _GenerateOptions(RequestOptions, total=False):
     # Divides the logits of tokens that occurred; 1 = off. Default 1. Of generations, and of tasks that write.
     repetition_penalty: float
 
+    # Taken off the logits of tokens that were generated, however often. Default 0. Of generations, and of tasks that
+    # write.
+    presence_penalty: float
+
+    # Taken off the logits of tokens for each time that they were generated. Default 0. Of generations, and of tasks
+    # that write.
+    frequency_penalty: float
+
+    # Added to the logits of tokens, each in [-100, 100]. It makes tokens likelier or less likely and forbids none. Of
+    # generations, and of tasks that write.
+    logit_bias: Mapping[int, float] | str
+
+    # Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+    allowed_tokens: Sequence[int]
+
+    # Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of tasks
+    # that write.
+    min_tokens: int
+
     # Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of generations, and of
     # tasks that write.
     seed: int
@@ -193,6 +212,10 @@ class GenerateOptions(_GenerateOptions, total=False):
 
     # Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
     logprobs: bool
+
+    # Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored one
+    # of a request for log-probabilities. Default 0. Of generations, not of tasks.
+    top_logprobs: int
 
 
 class _EmbeddingOptions(RequestOptions, total=False):
@@ -306,6 +329,17 @@ class WritingOptions(_GenerateOptions, total=False):
 
     # answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
     stop: Sequence[str]
+
+    # answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
+    # regex and grammar. Of tasks.
+    json_schema: Mapping[str, Any] | str
+
+    # answer, generate, chat: a text matches this regular expression as a whole; empty = none. Of tasks.
+    regex: str
+
+    # answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is like Lark's; empty =
+    # none. Of tasks.
+    grammar: str
 
 
 class TaskOptions(RankingOptions, EmbedOptions, WritingOptions, total=False):

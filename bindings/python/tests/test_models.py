@@ -101,6 +101,19 @@ class Models(WithModel):
                         self.assertLess(abs(scores - case["scores"]).max(), 1e-5)
                         self.assertLess(abs(raw - case["raw"]).max(), 1e-5)
 
+    def test_texts_are_of_a_schema_an_expression_or_a_grammar(self):
+        def write(**options):
+            # Token 2 ends texts of the model, and is a character for the tokenizer.
+            return self.llm.generate("one", max_tokens=200, **options).rstrip("\2")
+
+        self.assertRegex(write(regex="[ab]{4}"), "^[ab]{4}$")
+        self.assertEqual(write(grammar='start: "yes"'), "yes")
+        schema = {"type": "object", "properties": {"a": {"const": 1}}, "required": ["a"], "additionalProperties": False}
+        for given in (schema, json.dumps(schema)):
+            self.assertEqual(json.loads(write(json_schema=given)), {"a": 1})
+        with self.assertRaisesRegex(libprefix.InvalidArgumentError, "thing"):
+            self.llm.generate("one", json_schema={"type": "thing"})
+
     def test_write(self):
         options = {"max_tokens": 6, "ignore_eos": True}
         many = self.llm.generate(["one", "two"], **options)

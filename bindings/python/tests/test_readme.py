@@ -21,7 +21,7 @@ class Programs(WithModel):
 
     def test_readmes(self):
         programs = []
-        for name, count in (("README.md", 1), ("bindings/python/README.md", 5)):
+        for name, count in (("README.md", 1), ("bindings/python/README.md", 6)):
             found = re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
             self.assertEqual(len(found), count, name)
             programs += found

@@ -108,28 +108,28 @@ typedef _goslice_ swig_type_78;
 typedef _goslice_ swig_type_79;
 typedef _goslice_ swig_type_80;
 typedef _goslice_ swig_type_81;
-typedef long long swig_type_82;
-typedef long long swig_type_83;
+typedef _goslice_ swig_type_82;
+typedef _goslice_ swig_type_83;
 typedef _goslice_ swig_type_84;
-typedef long long swig_type_85;
+typedef _goslice_ swig_type_85;
 typedef long long swig_type_86;
-typedef _goslice_ swig_type_87;
-typedef long long swig_type_88;
-typedef _goslice_ swig_type_89;
+typedef long long swig_type_87;
+typedef _goslice_ swig_type_88;
+typedef long long swig_type_89;
 typedef long long swig_type_90;
 typedef _goslice_ swig_type_91;
-typedef _goslice_ swig_type_92;
-typedef _gostring_ swig_type_93;
-typedef _goslice_ swig_type_94;
-typedef _gostring_ swig_type_95;
-typedef _gostring_ swig_type_96;
+typedef long long swig_type_92;
+typedef _goslice_ swig_type_93;
+typedef long long swig_type_94;
+typedef _goslice_ swig_type_95;
+typedef _goslice_ swig_type_96;
 typedef _gostring_ swig_type_97;
 typedef _goslice_ swig_type_98;
 typedef _gostring_ swig_type_99;
-typedef _goslice_ swig_type_100;
-typedef _goslice_ swig_type_101;
+typedef _gostring_ swig_type_100;
+typedef _gostring_ swig_type_101;
 typedef _goslice_ swig_type_102;
-typedef _goslice_ swig_type_103;
+typedef _gostring_ swig_type_103;
 typedef _goslice_ swig_type_104;
 typedef _goslice_ swig_type_105;
 typedef _goslice_ swig_type_106;
@@ -139,61 +139,65 @@ typedef _goslice_ swig_type_109;
 typedef _goslice_ swig_type_110;
 typedef _goslice_ swig_type_111;
 typedef _goslice_ swig_type_112;
-typedef _gostring_ swig_type_113;
-typedef _gostring_ swig_type_114;
-typedef _gostring_ swig_type_115;
-typedef _gostring_ swig_type_116;
-typedef _goslice_ swig_type_117;
+typedef _goslice_ swig_type_113;
+typedef _goslice_ swig_type_114;
+typedef _goslice_ swig_type_115;
+typedef _goslice_ swig_type_116;
+typedef _gostring_ swig_type_117;
 typedef _gostring_ swig_type_118;
-typedef _goslice_ swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _gostring_ swig_type_121;
+typedef _gostring_ swig_type_119;
+typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_121;
 typedef _gostring_ swig_type_122;
 typedef _goslice_ swig_type_123;
-typedef _gostring_ swig_type_124;
-typedef _goslice_ swig_type_125;
-typedef _goslice_ swig_type_126;
-typedef _gostring_ swig_type_127;
-typedef _goslice_ swig_type_128;
+typedef _goslice_ swig_type_124;
+typedef _gostring_ swig_type_125;
+typedef _gostring_ swig_type_126;
+typedef _goslice_ swig_type_127;
+typedef _gostring_ swig_type_128;
 typedef _goslice_ swig_type_129;
 typedef _goslice_ swig_type_130;
-typedef _goslice_ swig_type_131;
+typedef _gostring_ swig_type_131;
 typedef _goslice_ swig_type_132;
 typedef _goslice_ swig_type_133;
 typedef _goslice_ swig_type_134;
 typedef _goslice_ swig_type_135;
-typedef _gostring_ swig_type_136;
-typedef _gostring_ swig_type_137;
+typedef _goslice_ swig_type_136;
+typedef _goslice_ swig_type_137;
 typedef _goslice_ swig_type_138;
-typedef _gostring_ swig_type_139;
+typedef _goslice_ swig_type_139;
 typedef _gostring_ swig_type_140;
-typedef _goslice_ swig_type_141;
+typedef _gostring_ swig_type_141;
 typedef _goslice_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _goslice_ swig_type_145;
-typedef _gostring_ swig_type_146;
-typedef _goslice_ swig_type_147;
-typedef _goslice_ swig_type_148;
-typedef long long swig_type_149;
-typedef _goslice_ swig_type_150;
+typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_147;
+typedef _gostring_ swig_type_148;
+typedef _goslice_ swig_type_149;
+typedef _gostring_ swig_type_150;
 typedef _goslice_ swig_type_151;
-typedef long long swig_type_152;
+typedef _goslice_ swig_type_152;
 typedef long long swig_type_153;
-typedef long long swig_type_154;
+typedef _goslice_ swig_type_154;
 typedef _goslice_ swig_type_155;
-typedef _goslice_ swig_type_156;
+typedef long long swig_type_156;
 typedef long long swig_type_157;
-typedef _goslice_ swig_type_158;
-typedef long long swig_type_159;
+typedef long long swig_type_158;
+typedef _goslice_ swig_type_159;
 typedef _goslice_ swig_type_160;
-typedef _goslice_ swig_type_161;
+typedef long long swig_type_161;
 typedef _goslice_ swig_type_162;
-typedef _goslice_ swig_type_163;
+typedef long long swig_type_163;
 typedef _goslice_ swig_type_164;
 typedef _goslice_ swig_type_165;
 typedef _goslice_ swig_type_166;
 typedef _goslice_ swig_type_167;
+typedef _goslice_ swig_type_168;
+typedef _goslice_ swig_type_169;
+typedef _goslice_ swig_type_170;
+typedef _goslice_ swig_type_171;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -265,6 +269,8 @@ extern int _wrap_prefix_adapter_load_source_swig(uintptr_t arg1, swig_type_43 ar
 extern int _wrap_prefix_adapter_unload_swig(uintptr_t arg1, swig_type_44 arg2, swig_voidp arg3);
 extern int _wrap_prefix_adapter_namespace_swig(uintptr_t arg1, int arg2, swig_type_45 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_adapters_json_swig(uintptr_t arg1, swig_type_46 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_constraint_retain_swig(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_prefix_constraint_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_batch_create_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_batch_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_batch_release_swig(uintptr_t arg1);
@@ -276,6 +282,7 @@ extern int _wrap_prefix_batch_add_choices_swig(uintptr_t arg1, swig_type_52 arg2
 extern int _wrap_prefix_batch_add_continuations_swig(uintptr_t arg1, swig_type_56 arg2, swig_type_57 arg3, swig_type_58 arg4, uintptr_t arg5, swig_type_59 arg6, swig_voidp arg7, swig_voidp arg8);
 extern int _wrap_prefix_batch_add_embedding_swig(uintptr_t arg1, swig_type_60 arg2, uintptr_t arg3, swig_type_61 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_batch_add_generate_swig(uintptr_t arg1, swig_type_62 arg2, uintptr_t arg3, swig_type_63 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_constrain_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
 extern int _wrap_prefix_batch_add_warm_swig(uintptr_t arg1, swig_type_64 arg2, uintptr_t arg3, swig_type_65 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_batch_plan_json_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_run_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
@@ -297,83 +304,85 @@ extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, s
 extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_73 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_74 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_75 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_76 arg2, swig_voidp arg3, swig_type_77 arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_top_swig(uintptr_t arg1, uintptr_t arg2, swig_type_76 arg3, swig_voidp arg4, swig_type_77 arg5, swig_voidp arg6);
+extern int _wrap_prefix_job_partial_top_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_78 arg4, swig_voidp arg5, swig_type_79 arg6, swig_voidp arg7);
+extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_80 arg2, swig_voidp arg3, swig_type_81 arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_78 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_79 arg3, swig_type_80 arg4, swig_type_81 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_82 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_83 arg3, swig_type_84 arg4, swig_type_85 arg5, swig_voidp arg6, swig_voidp arg7);
 extern int _wrap_prefix_cache_get_usage_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_82 arg3, swig_type_83 arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_84 arg3, swig_type_85 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_87 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_88 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3, swig_type_91 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_92 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_93 arg2, swig_type_94 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_95 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_96 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_99 arg2, swig_type_100 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_86 arg3, swig_type_87 arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_88 arg3, swig_type_89 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3);
+extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_91 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_92 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_93 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_94 arg2, swig_voidp arg3, swig_type_95 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_96 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_97 arg2, swig_type_98 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_99 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_100 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_101 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_102 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_103 arg2, swig_type_104 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_sim_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_order_swig(swig_type_101 arg1, swig_type_102 arg2, uintptr_t arg3, swig_type_103 arg4, swig_type_104 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_partition_swig(swig_type_105 arg1, swig_type_106 arg2, int arg3, double arg4, swig_type_107 arg5, swig_type_108 arg6, swig_type_109 arg7, swig_voidp arg8, swig_voidp arg9);
-extern int _wrap_prefix_estimate_batch_swig(swig_type_110 arg1, swig_type_111 arg2, swig_type_112 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_order_swig(swig_type_105 arg1, swig_type_106 arg2, uintptr_t arg3, swig_type_107 arg4, swig_type_108 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_partition_swig(swig_type_109 arg1, swig_type_110 arg2, int arg3, double arg4, swig_type_111 arg5, swig_type_112 arg6, swig_type_113 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_estimate_batch_swig(swig_type_114 arg1, swig_type_115 arg2, swig_type_116 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_113 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_114 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_115 arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_117 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_118 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_119 arg1, swig_type_120 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_117 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_121 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_118 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_119 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_120 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_121 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_122 arg2, int arg3, swig_type_123 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_124 arg2, int arg3, swig_type_125 arg4, swig_voidp arg5, swig_type_126 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, int arg4, swig_type_129 arg5, swig_voidp arg6, swig_type_130 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_131 arg2, int arg3, swig_type_132 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_122 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_123 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_124 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_125 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_126 arg2, int arg3, swig_type_127 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_128 arg2, int arg3, swig_type_129 arg4, swig_voidp arg5, swig_type_130 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, int arg4, swig_type_133 arg5, swig_voidp arg6, swig_type_134 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_135 arg2, int arg3, swig_type_136 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3, swig_type_141 arg4, swig_voidp arg5, swig_type_142 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_139 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_140 arg2, swig_type_141 arg3, swig_type_142 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_143 arg2, swig_type_144 arg3, swig_type_145 arg4, swig_voidp arg5, swig_type_146 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_143 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_144 arg1, swig_type_145 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_146 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_type_147 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_148 arg1, swig_type_149 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_150 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_147 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_151 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_152 arg2, swig_type_153 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_154 arg2, swig_type_155 arg3, swig_type_156 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_submit_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_153 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_154 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_157 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_158 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_155 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_159 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_156 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_157 arg2, swig_voidp arg3, swig_type_158 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_159 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_160 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_161 arg2, swig_voidp arg3, swig_type_162 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_163 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_width_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_160 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_161 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_162 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_163 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_164 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_165 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_164 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_165 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_166 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_167 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_168 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_169 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_166 arg4, swig_voidp arg5, swig_type_167 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_170 arg4, swig_voidp arg5, swig_type_171 arg6, swig_voidp arg7);
 extern int _wrap_prefix_task_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -1134,6 +1143,19 @@ func Prefix_adapters_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error)
 	return swig_r
 }
 
+func Prefix_constraint_retain(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_constraint_retain_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Prefix_constraint_release(arg1 uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_prefix_constraint_release_swig(C.uintptr_t(_swig_i_0))
+}
+
 func Prefix_batch_create(arg1 uintptr, arg2 *uintptr, arg3 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
@@ -1281,6 +1303,16 @@ func Prefix_batch_add_generate(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 in
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
+	return swig_r
+}
+
+func Prefix_batch_constrain(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_batch_constrain_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1507,6 +1539,43 @@ func Prefix_job_partial_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *u
 	return swig_r
 }
 
+func Prefix_job_result_top(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *uintptr, arg5 []float32, arg6 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	swig_r = (int32)(C._wrap_prefix_job_result_top_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg5
+	}
+	return swig_r
+}
+
+func Prefix_job_partial_top(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int32, arg5 *uintptr, arg6 []float32, arg7 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r = (int32)(C._wrap_prefix_job_partial_top_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg6
+	}
+	return swig_r
+}
+
 func Prefix_job_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 []int64, arg5 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
@@ -1514,7 +1583,7 @@ func Prefix_job_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 []i
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1549,7 +1618,7 @@ func Prefix_cache_lookup(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *CacheInfo
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1565,7 +1634,7 @@ func Prefix_cache_lookup_many(arg1 uintptr, arg2 int32, arg3 []int32, arg4 []int
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1595,7 +1664,7 @@ func Prefix_cache_set_limits(arg1 uintptr, arg2 int32, arg3 int64, arg4 int64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_82(_swig_i_2), C.swig_type_83(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_86(_swig_i_2), C.swig_type_87(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1608,7 +1677,7 @@ func Prefix_cache_pin(arg1 uintptr, arg2 int32, arg3 []int32, arg4 int64, arg5 *
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2)), C.swig_type_85(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_2)), C.swig_type_89(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1620,7 +1689,7 @@ func Prefix_cache_unpin(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_86(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1631,7 +1700,7 @@ func Prefix_cache_evict(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *int64, arg
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1644,7 +1713,7 @@ func Prefix_cache_trim(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_88(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_92(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1654,7 +1723,7 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1669,7 +1738,7 @@ func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_94(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -1682,7 +1751,7 @@ func Prefix_cache_dump_events(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Er
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1696,7 +1765,7 @@ func Prefix_snapshot_save(arg1 uintptr, arg2 string, arg3 []int32, arg4 *Snapsho
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1712,7 +1781,7 @@ func Prefix_snapshot_load(arg1 uintptr, arg2 string, arg3 *SnapshotInfo, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1724,7 +1793,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_96)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_100)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1736,7 +1805,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1749,7 +1818,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1764,7 +1833,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1796,7 +1865,7 @@ func Prefix_order(arg1 []int64, arg2 []int32, arg3 uintptr, arg4 []int64, arg5 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_order_swig(*(*C.swig_type_101)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_order_swig(*(*C.swig_type_105)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1823,7 +1892,7 @@ func Prefix_partition(arg1 []int32, arg2 []int64, arg3 int32, arg4 float64, arg5
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_partition_swig(*(*C.swig_type_105)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.double(_swig_i_3), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_partition_swig(*(*C.swig_type_109)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.double(_swig_i_3), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1849,7 +1918,7 @@ func Prefix_estimate_batch(arg1 []int32, arg2 []int64, arg3 []int64, arg4 *Estim
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_estimate_batch_swig(*(*C.swig_type_110)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_estimate_batch_swig(*(*C.swig_type_114)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1882,7 +1951,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_114)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_118)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1895,7 +1964,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_115)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_119)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1924,7 +1993,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1946,7 +2015,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1959,7 +2028,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1973,7 +2042,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1986,7 +2055,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2001,7 +2070,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2020,7 +2089,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2043,7 +2112,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2067,7 +2136,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2107,7 +2176,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2123,7 +2192,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2138,7 +2207,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2160,7 +2229,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2198,7 +2267,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_144)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_148)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -2216,7 +2285,7 @@ func Prefix_task_create(arg1 uintptr, arg2 uintptr, arg3 string, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2241,7 +2310,7 @@ func Prefix_task_set_labels(arg1 uintptr, arg2 []byte, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2255,7 +2324,7 @@ func Prefix_task_add(arg1 uintptr, arg2 []byte, arg3 int64, arg4 *uintptr, arg5 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), C.swig_type_149(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), C.swig_type_153(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2270,7 +2339,7 @@ func Prefix_task_add_product(arg1 uintptr, arg2 []byte, arg3 []byte, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), C.swig_type_152(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), C.swig_type_156(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2293,7 +2362,7 @@ func Prefix_task_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_153(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_157(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -2303,7 +2372,7 @@ func Prefix_task_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_154(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_158(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2321,7 +2390,7 @@ func Prefix_task_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2353,7 +2422,7 @@ func Prefix_task_item_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2368,7 +2437,7 @@ func Prefix_task_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 []byte, 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_157(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_161(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -2381,7 +2450,7 @@ func Prefix_task_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_159(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_163(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2411,7 +2480,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2425,7 +2494,7 @@ func Prefix_task_item_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2439,7 +2508,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintpt
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2453,7 +2522,7 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2466,7 +2535,7 @@ func Prefix_task_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2479,7 +2548,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2504,7 +2573,7 @@ func Prefix_task_ranking(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int64,
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_171)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}

@@ -1618,6 +1618,34 @@ int _wrap_prefix_adapters_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig_g
 }
 
 
+int _wrap_prefix_constraint_retain_swig(prefix_constraint *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_constraint *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_constraint *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_constraint_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_constraint_release_swig(prefix_constraint *_swig_go_0) {
+  prefix_constraint *arg1 = 0 ;
+
+  arg1 = (prefix_constraint *)_swig_go_0;
+
+  prefix_constraint_release(arg1);
+
+
+}
+
+
 int _wrap_prefix_batch_create_swig(prefix_engine *_swig_go_0, prefix_batch **_swig_go_1, prefix_error *_swig_go_2) {
   prefix_engine *arg1 = 0 ;
   prefix_batch **arg2 = 0 ;
@@ -1892,6 +1920,28 @@ int _wrap_prefix_batch_add_generate_swig(prefix_batch *_swig_go_0, _goslice_ _sw
   _swig_go_result = result;
 
 
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_batch_constrain_swig(prefix_batch *_swig_go_0, size_t _swig_go_1, prefix_constraint *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_batch *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_constraint *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_batch *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (prefix_constraint *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_batch_constrain(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
 
 
 
@@ -2348,6 +2398,68 @@ int _wrap_prefix_job_partial_tokens_swig(prefix_job *_swig_go_0, size_t _swig_go
 
   result = prefix_job_partial_tokens((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_job_result_top_swig(prefix_job *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, _goslice_ _swig_go_4, prefix_error *_swig_go_5) {
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  float *arg6 = 0 ;
+  size_t arg7 ;
+  prefix_error *arg8 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (float *)_swig_go_4.array; arg7 = (size_t)_swig_go_4.len;
+  arg8 = (prefix_error *)_swig_go_5;
+
+  result = prefix_job_result_top((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_job_partial_top_swig(prefix_job *_swig_go_0, size_t _swig_go_1, size_t _swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, _goslice_ _swig_go_5, prefix_error *_swig_go_6) {
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (size_t)_swig_go_2;
+  arg4 = (prefix_token *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (float *)_swig_go_5.array; arg8 = (size_t)_swig_go_5.len;
+  arg9 = (prefix_error *)_swig_go_6;
+
+  result = prefix_job_partial_top((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  _swig_go_result = result;
+
 
 
 

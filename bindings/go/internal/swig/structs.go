@@ -118,6 +118,7 @@ type EngineStats struct {
 	StateBytes          int64
 	StateEvictions      int64
 	LiveStateBytesPeak  int64
+	GemmFlops           int64
 }
 
 const SizeofEngineStats = C.sizeof_prefix_engine_stats
@@ -446,6 +447,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.state_evictions) - unsafe.Offsetof(EngineStats{}.StateEvictions)]byte
 	_ [unsafe.Offsetof(EngineStats{}.LiveStateBytesPeak) - unsafe.Offsetof(C.prefix_engine_stats{}.live_state_bytes_peak)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.live_state_bytes_peak) - unsafe.Offsetof(EngineStats{}.LiveStateBytesPeak)]byte
+	_ [unsafe.Offsetof(EngineStats{}.GemmFlops) - unsafe.Offsetof(C.prefix_engine_stats{}.gemm_flops)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.gemm_flops) - unsafe.Offsetof(EngineStats{}.GemmFlops)]byte
 	_ [unsafe.Sizeof(EngineInfo{}) - C.sizeof_prefix_engine_info]byte
 	_ [C.sizeof_prefix_engine_info - unsafe.Sizeof(EngineInfo{})]byte
 	_ [unsafe.Offsetof(EngineInfo{}.StructSize) - unsafe.Offsetof(C.prefix_engine_info{}.struct_size)]byte

@@ -38,7 +38,7 @@ pub const FUNCTIONS: &[&str] = prefix_h::NAMES;
 #[cfg(feature = "text")]
 pub const TEXT_FUNCTIONS: &[&str] = prefix_text_h::NAMES;
 
-/// Structs that the library fills begin with their size; this makes one with all else zero, as the
+/// Structs that the library fills or reads begin with their size; this makes one with all else zero, as the
 /// `_INIT` macros of the header do.
 pub trait Init: Sized {
     fn init() -> Self;
@@ -48,7 +48,7 @@ macro_rules! sized {
     ($($name:ident),* $(,)?) => {$(
         impl Init for $name {
             fn init() -> Self {
-                // Safety: integers, floats and pointers, for which all bits zero are values.
+                // Safety: integers, floats, pointers and optional functions, for which all bits zero are values.
                 let mut all: $name = unsafe { ::core::mem::zeroed() };
                 all.struct_size = ::core::mem::size_of::<$name>() as i32;
                 all
@@ -63,6 +63,7 @@ sized!(
     prefix_device_details,
     prefix_memory,
     prefix_engine_stats,
+    prefix_constraint_calls,
     prefix_event,
     prefix_result_info,
     prefix_job_totals,

@@ -270,10 +270,11 @@ pub struct prefix_engine_stats {
     pub state_bytes: i64,
     pub state_evictions: i64,
     pub live_state_bytes_peak: i64,
+    pub gemm_flops: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 352usize];
+    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 360usize];
     ["Alignment of prefix_engine_stats"][::core::mem::align_of::<prefix_engine_stats>() - 8usize];
     ["Offset of field: prefix_engine_stats::struct_size"]
         [::core::mem::offset_of!(prefix_engine_stats, struct_size) - 0usize];
@@ -365,6 +366,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_stats, state_evictions) - 336usize];
     ["Offset of field: prefix_engine_stats::live_state_bytes_peak"]
         [::core::mem::offset_of!(prefix_engine_stats, live_state_bytes_peak) - 344usize];
+    ["Offset of field: prefix_engine_stats::gemm_flops"]
+        [::core::mem::offset_of!(prefix_engine_stats, gemm_flops) - 352usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -419,6 +422,59 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_info, state_bytes) - 64usize];
     ["Offset of field: prefix_engine_info::labels"]
         [::core::mem::offset_of!(prefix_engine_info, labels) - 72usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_constraint {
+    _unused: [u8; 0],
+}
+pub type prefix_constraint_begin = ::core::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::core::ffi::c_void,
+        state: *mut *mut ::core::ffi::c_void,
+    ) -> i32,
+>;
+pub type prefix_constraint_allow = ::core::option::Option<
+    unsafe extern "C" fn(state: *mut ::core::ffi::c_void, mask: *mut u32, words: usize) -> i32,
+>;
+pub type prefix_constraint_accept = ::core::option::Option<
+    unsafe extern "C" fn(state: *mut ::core::ffi::c_void, token: prefix_token) -> i32,
+>;
+pub type prefix_constraint_end =
+    ::core::option::Option<unsafe extern "C" fn(state: *mut ::core::ffi::c_void)>;
+pub type prefix_constraint_free =
+    ::core::option::Option<unsafe extern "C" fn(user: *mut ::core::ffi::c_void)>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_constraint_calls {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub begin: prefix_constraint_begin,
+    pub allow: prefix_constraint_allow,
+    pub accept: prefix_constraint_accept,
+    pub end: prefix_constraint_end,
+    pub release: prefix_constraint_free,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_constraint_calls"]
+        [::core::mem::size_of::<prefix_constraint_calls>() - 48usize];
+    ["Alignment of prefix_constraint_calls"]
+        [::core::mem::align_of::<prefix_constraint_calls>() - 8usize];
+    ["Offset of field: prefix_constraint_calls::struct_size"]
+        [::core::mem::offset_of!(prefix_constraint_calls, struct_size) - 0usize];
+    ["Offset of field: prefix_constraint_calls::reserved"]
+        [::core::mem::offset_of!(prefix_constraint_calls, reserved) - 4usize];
+    ["Offset of field: prefix_constraint_calls::begin"]
+        [::core::mem::offset_of!(prefix_constraint_calls, begin) - 8usize];
+    ["Offset of field: prefix_constraint_calls::allow"]
+        [::core::mem::offset_of!(prefix_constraint_calls, allow) - 16usize];
+    ["Offset of field: prefix_constraint_calls::accept"]
+        [::core::mem::offset_of!(prefix_constraint_calls, accept) - 24usize];
+    ["Offset of field: prefix_constraint_calls::end"]
+        [::core::mem::offset_of!(prefix_constraint_calls, end) - 32usize];
+    ["Offset of field: prefix_constraint_calls::release"]
+        [::core::mem::offset_of!(prefix_constraint_calls, release) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -1115,6 +1171,17 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_constraint_create(
+        calls: *const prefix_constraint_calls,
+        user: *mut ::core::ffi::c_void,
+        out: *mut *mut prefix_constraint,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_constraint_retain(
+        constraint: *mut prefix_constraint,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_constraint_release(constraint: *mut prefix_constraint);
     pub fn prefix_batch_create(
         engine: *mut prefix_engine,
         out: *mut *mut prefix_batch,
@@ -1191,6 +1258,12 @@ functions! {
         options: *const prefix_options,
         user_tag: i64,
         index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_constrain(
+        batch: *mut prefix_batch,
+        index: usize,
+        constraint: *mut prefix_constraint,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_batch_add_warm(
@@ -1307,6 +1380,27 @@ functions! {
         out: *mut prefix_token,
         capacity: usize,
         needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_top(
+        job: *const prefix_job,
+        index: usize,
+        tokens: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        logprobs: *mut f32,
+        capacity_logprobs: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_partial_top(
+        job: *const prefix_job,
+        index: usize,
+        place: usize,
+        tokens: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        logprobs: *mut f32,
+        capacity_logprobs: usize,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_job_all_values(

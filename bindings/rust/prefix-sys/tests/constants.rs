@@ -174,6 +174,7 @@ fn structs_have_the_size_of_the_header() {
         prefix_memory,
         prefix_engine_info,
         prefix_engine_stats,
+        prefix_constraint_calls,
         prefix_event,
         prefix_result_info,
         prefix_job_totals,

@@ -8,7 +8,7 @@ use prefix_sys as sys;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::{read_text, Handle};
-use crate::{library, Engine, Options, Token};
+use crate::{library, Constraint, Engine, Options, Token};
 
 /// Requests to be run together. Tokens are copied into it, so it borrows nothing; it keeps its engine alive.
 ///
@@ -132,6 +132,13 @@ impl Batch {
             },
         })?;
         Ok(index)
+    }
+
+    /// A request that generates goes on with tokens that the constraint allows; `None` takes one away.
+    pub fn constrain(&mut self, request: usize, constraint: Option<&Constraint>) -> Result<()> {
+        let constraint = constraint.map_or(std::ptr::null_mut(), Constraint::raw);
+        // Safety: a constraint that outlives the call or NULL, and &mut self, so no other call on this handle.
+        call(|err| unsafe { sys::prefix_batch_constrain(self.raw(), request, constraint, err) })
     }
 
     /// Takes all requests out.
@@ -271,7 +278,7 @@ impl<'a> Request<'a> {
         Self::new(Task::Embedding, tokens)
     }
 
-    /// New tokens: options `max_tokens`, `temperature`, `seed`, `stop_tokens`, `logprobs` and others.
+    /// New tokens: options `max_tokens`, `temperature`, `seed`, `stop_tokens`, `logprobs`, `top_logprobs` and others.
     pub fn generate(tokens: &'a [Token]) -> Self {
         Self::new(Task::Generate, tokens)
     }

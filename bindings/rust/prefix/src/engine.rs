@@ -446,5 +446,7 @@ mirror! {
         state_evictions,
         /// Most bytes of states that one layer of a step had at a time.
         live_state_bytes_peak,
+        /// Operations of the matrix products that `gemm_us` took; 0 on a GPU, as that is.
+        gemm_flops,
     }
 }

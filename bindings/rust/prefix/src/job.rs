@@ -10,7 +10,8 @@ use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result};
 use crate::raw::{read_array, read_array_into, read_text, Handle};
 use crate::{
-    Batch, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token, Values,
+    Batch, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token, TopToken,
+    Values,
 };
 
 /// A batch that was given to an engine. Clones are the same job; any thread may use it. When the last
@@ -169,6 +170,29 @@ impl Job {
         })
     }
 
+    /// With the option `top_logprobs`: for each token that was generated or scored the likeliest tokens of its place,
+    /// in their order. The error of the request when it failed.
+    pub fn top(&self, request: usize) -> Result<Vec<Vec<TopToken>>> {
+        // Safety: two buffers with their capacities; also below.
+        let all = read_top(|tokens, n, needed, logprobs, err| unsafe {
+            sys::prefix_job_result_top(self.raw(), request, tokens, n, needed, logprobs, n, err)
+        })?;
+        let places = match self.tokens(request)?.len() {
+            0 => self.values(request)?.len(),
+            generated => generated,
+        };
+        let width = all.len().checked_div(places).unwrap_or(0).max(1);
+        Ok(all.chunks(width).map(<[TopToken]>::to_vec).collect())
+    }
+
+    /// Those of one place of a generation, as soon as its event can be read and however the request ends.
+    pub fn partial_top(&self, request: usize, place: usize) -> Result<Vec<TopToken>> {
+        read_top(|tokens, n, needed, logprobs, err| unsafe {
+            let job = self.raw();
+            sys::prefix_job_partial_top(job, request, place, tokens, n, needed, logprobs, n, err)
+        })
+    }
+
     /// The number and the error of the first request that failed; `None` when all succeeded. The job must be
     /// done.
     pub fn first_failure(&self) -> Result<Option<(usize, Error)>> {
@@ -215,6 +239,27 @@ impl Job {
     fn raw(&self) -> *mut sys::prefix_job {
         self.0.handle.get()
     }
+}
+
+/// Two arrays of one length: `function(tokens, capacity, needed, logprobs, error)`.
+fn read_top(
+    function: impl Fn(
+        *mut Token,
+        usize,
+        *mut usize,
+        *mut f32,
+        *mut sys::prefix_error,
+    ) -> sys::prefix_status,
+) -> Result<Vec<TopToken>> {
+    let mut logprobs: Vec<f32> = Vec::new();
+    let tokens = read_array(64, |tokens, capacity, needed, err| {
+        logprobs.resize(capacity, 0.0);
+        function(tokens, capacity, needed, logprobs.as_mut_ptr(), err)
+    })?;
+    let pairs = tokens.into_iter().zip(logprobs);
+    Ok(pairs
+        .map(|(token, logprob)| TopToken { token, logprob })
+        .collect())
 }
 
 // Safety, for all: live handles.

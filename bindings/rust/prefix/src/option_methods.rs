@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::options::biases;
 use crate::raw::limit_ms;
-use crate::OptionsBuilder;
+use crate::{OptionsBuilder, Token};
 
 /// Every option of the library.
 impl OptionsBuilder {
@@ -257,6 +258,35 @@ impl OptionsBuilder {
         self.with("repetition_penalty", value)
     }
 
+    /// Taken off the logits of tokens that were generated, however often. Default 0. Of generations, and of tasks that
+    /// write.
+    pub fn presence_penalty(self, value: f64) -> Self {
+        self.with("presence_penalty", value)
+    }
+
+    /// Taken off the logits of tokens for each time that they were generated. Default 0. Of generations, and of tasks
+    /// that write.
+    pub fn frequency_penalty(self, value: f64) -> Self {
+        self.with("frequency_penalty", value)
+    }
+
+    /// Added to the logits of tokens, each in [-100, 100]. It makes tokens likelier or less likely and forbids none. Of
+    /// generations, and of tasks that write.
+    pub fn logit_bias(self, value: &[(Token, f64)]) -> Self {
+        self.with("logit_bias", &biases(value))
+    }
+
+    /// Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+    pub fn allowed_tokens(self, value: &[i32]) -> Self {
+        self.with("allowed_tokens", value)
+    }
+
+    /// Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of
+    /// tasks that write.
+    pub fn min_tokens(self, value: i64) -> Self {
+        self.with("min_tokens", value)
+    }
+
     /// Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of generations, and
     /// of tasks that write.
     pub fn seed(self, value: i64) -> Self {
@@ -276,6 +306,12 @@ impl OptionsBuilder {
     /// Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
     pub fn logprobs(self, value: bool) -> Self {
         self.with("logprobs", value)
+    }
+
+    /// Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored
+    /// one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+    pub fn top_logprobs(self, value: i64) -> Self {
+        self.with("top_logprobs", value)
     }
 
     /// Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector
@@ -363,5 +399,22 @@ impl OptionsBuilder {
     /// answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
     pub fn stop(self, value: &[&str]) -> Self {
         self.with("stop", value)
+    }
+
+    /// answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
+    /// regex and grammar. Of tasks.
+    pub fn json_schema(self, value: &str) -> Self {
+        self.with("json_schema", value)
+    }
+
+    /// answer, generate, chat: a text matches this regular expression as a whole; empty = none. Of tasks.
+    pub fn regex(self, value: &str) -> Self {
+        self.with("regex", value)
+    }
+
+    /// answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is like Lark's; empty =
+    /// none. Of tasks.
+    pub fn grammar(self, value: &str) -> Self {
+        self.with("grammar", value)
     }
 }

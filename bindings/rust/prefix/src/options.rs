@@ -4,9 +4,9 @@ use prefix_sys as sys;
 use prefix_sys::Init;
 
 use crate::error::{call, static_text, Result};
-use crate::library;
 use crate::pool::Pool;
 use crate::raw::{read_text, Handle, TextRefs};
+use crate::{library, Token};
 
 /// Settings for an engine, for requests or for tasks; the library lists them all ([`option_infos`]).
 ///
@@ -154,6 +154,15 @@ impl OptionsBuilder {
     pub fn build(self) -> Result<Options> {
         self.0
     }
+}
+
+/// As the library takes them: 464:-100,11:2.5.
+pub(crate) fn biases(list: &[(Token, f64)]) -> String {
+    let items: Vec<String> = list
+        .iter()
+        .map(|(token, bias)| format!("{token}:{bias}"))
+        .collect();
+    items.join(",")
 }
 
 /// NULL stands for the defaults.

@@ -31,6 +31,7 @@ release! {
     prefix_options: prefix_options_release,
     prefix_pool: prefix_pool_release,
     prefix_engine: prefix_engine_release,
+    prefix_constraint: prefix_constraint_release,
     prefix_batch: prefix_batch_release,
     prefix_job: prefix_job_release,
     prefix_queue: prefix_queue_release,

@@ -7,6 +7,7 @@ use prefix_sys as sys;
 
 use crate::error::Status;
 use crate::raw::count;
+use crate::Token;
 
 /// The values of all requests of a job, or of all items of a task, in one array.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -45,6 +46,15 @@ impl Values {
         let end = *self.offsets.get(request.checked_add(1)?)?;
         Some(self.offsets[request] as usize..end as usize)
     }
+}
+
+/// A token that was likely at its place.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TopToken {
+    /// Which.
+    pub token: Token,
+    /// Its log-probability, of the model's own logits.
+    pub logprob: f32,
 }
 
 /// Why a generation ended.

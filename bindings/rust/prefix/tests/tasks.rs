@@ -6,7 +6,8 @@ mod support;
 use std::time::Duration;
 
 use prefix::{
-    tasks, Chat, Engine, EventKind, Finish, Options, Status, Task, TaskBuilder, TaskKind, Tokenizer,
+    tasks, Chat, Engine, EventKind, Finish, Options, OptionsBuilder, Status, Task, TaskBuilder,
+    TaskKind, Tokenizer,
 };
 use support::{bits, options};
 
@@ -674,4 +675,26 @@ fn recipes_are_listed() {
     assert!(tasks::recipe_json(names[0]).unwrap().contains(names[0]));
     let error = tasks::recipe_json("none").unwrap_err();
     assert_eq!(error.status(), Status::NotFound);
+}
+
+#[test]
+fn texts_are_of_a_schema_an_expression_or_a_grammar() {
+    let (engine, tokenizer) = open();
+    let write = |rules: OptionsBuilder| {
+        let options = rules.max_tokens(8).build().unwrap();
+        prefix::generate(&engine, &tokenizer, &["one"], Some(&options))
+    };
+    // Token 2 ends texts of the model, and is a character for the tokenizer.
+    let text = |rules| {
+        let text = write(rules).unwrap().remove(0).unwrap();
+        text.trim_end_matches('\u{2}').to_string()
+    };
+    let letters = text(Options::builder().regex("[ab]{4}"));
+    assert!(letters.len() == 4 && letters.chars().all(|c| "ab".contains(c)));
+    assert_eq!(text(Options::builder().grammar("start: \"yes\"")), "yes");
+    let schema = r#"{"enum": ["only"]}"#;
+    assert_eq!(text(Options::builder().json_schema(schema)), "\"only\"");
+    let bad = write(Options::builder().json_schema(r#"{"type": "thing"}"#)).unwrap_err();
+    assert_eq!(bad.status(), Status::InvalidArgument);
+    assert!(bad.message().contains("thing"), "{bad}");
 }

@@ -2299,6 +2299,38 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapters_1jso
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1constraint_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_constraint *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_constraint *)(intptr_t)jarg1;
+  result = prefix_constraint_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1constraint_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_constraint *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_constraint *)(intptr_t)jarg1;
+  prefix_constraint_release(arg1);
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1create(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;
@@ -2740,6 +2772,39 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1g
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1constrain(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  prefix_batch *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_constraint *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_batch *)(intptr_t)jarg1;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_batch_constrain", "index", jarg2);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  arg3 = (prefix_constraint *)(intptr_t)jarg3;
+  result = prefix_batch_constrain(arg1,arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
   return jresult;
 }
 
@@ -3429,6 +3494,147 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1top(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jobject jarg6) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  float *arg6 = 0 ;
+  size_t arg7 ;
+  prefix_error *arg8 = 0 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  size_t value5 = 0 ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error8 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg8 = &error8;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_result_top", "index", jarg2);
+      prefix_java_close(jenv, &view3, 0);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
+    arg3 = (prefix_token *)view3.start;
+    arg4 = view3.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_FLOAT, &view6)) {
+      prefix_java_close(jenv, &view3, 0);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
+    arg6 = (float *)view6.start;
+    arg7 = view6.count;
+  }
+  result = prefix_job_result_top((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg8);
+
+  prefix_java_close(jenv, &view3, 0);
+  prefix_java_close(jenv, &view6, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_1top(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jobject jarg4, jobject jarg7) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  size_t value6 = 0 ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error9 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg9 = &error9;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_job_partial_top", "index", jarg2);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  {
+    if (jarg3 < 0) {
+      prefix_java_negative(jenv, "prefix_job_partial_top", "place", jarg3);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg3 = (size_t)jarg3;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_FLOAT, &view7)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg7 = (float *)view7.start;
+    arg8 = view7.count;
+  }
+  result = prefix_job_partial_top((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg9);
+
+  prefix_java_close(jenv, &view4, 0);
+  prefix_java_close(jenv, &view7, 0);
   return jresult;
 }
 

@@ -52,6 +52,7 @@ import java.time.Duration;
  * @param stateBytes of them, now
  * @param stateEvictions states that made room
  * @param liveStateBytesPeak the most bytes of states that one layer of a step had at a time
+ * @param gemmFlops operations of the matrix products that gemm took; 0 on a GPU, as that is
  */
 public record EngineStats(
         long requestsWaiting,
@@ -96,7 +97,8 @@ public record EngineStats(
         long states,
         long stateBytes,
         long stateEvictions,
-        long liveStateBytesPeak) {
+        long liveStateBytesPeak,
+        long gemmFlops) {
     static EngineStats of(Struct raw) {
         return new EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_REQUESTS_WAITING),
@@ -141,6 +143,7 @@ public record EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_STATES),
                 raw.getLong(Layout.ENGINE_STATS_STATE_BYTES),
                 raw.getLong(Layout.ENGINE_STATS_STATE_EVICTIONS),
-                raw.getLong(Layout.ENGINE_STATS_LIVE_STATE_BYTES_PEAK));
+                raw.getLong(Layout.ENGINE_STATS_LIVE_STATE_BYTES_PEAK),
+                raw.getLong(Layout.ENGINE_STATS_GEMM_FLOPS));
     }
 }

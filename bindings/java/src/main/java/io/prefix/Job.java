@@ -8,11 +8,13 @@ import java.lang.ref.Reference;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Flow;
 import java.util.function.LongUnaryOperator;
+import java.util.function.ToLongBiFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -239,6 +241,53 @@ public final class Job extends Owned {
     public float[] logprobs(int request) {
         result(request).check();
         return Buffers.floats(64, buffer -> call(raw -> Native.prefix_job_result_logprobs(raw, request, buffer)));
+    }
+
+    /**
+     * With option top_logprobs, the likeliest tokens of each place: that of a token which was generated or scored.
+     *
+     * @param request number in the batch
+     * @return those of each place, in their order; empty without the option
+     * @throws PrefixException the failure of the request
+     */
+    public List<List<TopToken>> top(int request) {
+        result(request).check();
+        List<TopToken> all = topOf((tokens, logprobs) ->
+                call(raw -> Native.prefix_job_result_top(raw, request, tokens, logprobs)));
+        if (all.isEmpty()) {
+            return List.of();
+        }
+        int generated = tokens(request).length;
+        int places = generated > 0 ? generated : values(request).length;
+        int width = all.size() / places;
+        return IntStream.range(0, places)
+                .mapToObj(place -> all.subList(place * width, (place + 1) * width))
+                .toList();
+    }
+
+    /**
+     * Those of one place of a generate request, as soon as its event can be read, and however the request ends.
+     *
+     * @param request number in the batch
+     * @param place number of the generated token
+     * @return in their order
+     * @throws PrefixException OUT_OF_RANGE for a place that is not there
+     */
+    public List<TopToken> partialTop(int request, int place) {
+        return topOf((tokens, logprobs) ->
+                call(raw -> Native.prefix_job_partial_top(raw, request, place, tokens, logprobs)));
+    }
+
+    /** Two arrays of one length. */
+    private static List<TopToken> topOf(ToLongBiFunction<int[], float[]> get) {
+        float[][] logprobs = new float[1][];
+        int[] tokens = Buffers.ints(64, array -> {
+            logprobs[0] = new float[array.length];
+            return get.applyAsLong(array, logprobs[0]);
+        });
+        return IntStream.range(0, tokens.length)
+                .mapToObj(i -> new TopToken(tokens[i], logprobs[0][i]))
+                .toList();
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.prefix;
 
 import java.time.Duration;
+import java.util.Map;
 import java.util.function.LongConsumer;
 
 /** Every option of the library as a method of {@link Options}. Written by tools/option_methods from docs/options.md; do not edit. */
@@ -493,6 +494,60 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
+     * Taken off the logits of tokens that were generated, however often. Default 0. Of generations, and of tasks that
+     * write.
+     *
+     * @param value of option presence_penalty
+     * @return this
+     */
+    public Options presencePenalty(double value) {
+        return set("presence_penalty", value);
+    }
+
+    /**
+     * Taken off the logits of tokens for each time that they were generated. Default 0. Of generations, and of tasks
+     * that write.
+     *
+     * @param value of option frequency_penalty
+     * @return this
+     */
+    public Options frequencyPenalty(double value) {
+        return set("frequency_penalty", value);
+    }
+
+    /**
+     * Added to the logits of tokens, each in [-100, 100]. It makes tokens likelier or less likely and forbids none. Of
+     * generations, and of tasks that write.
+     *
+     * @param value of option logit_bias
+     * @return this
+     */
+    public Options logitBias(Map<Integer, ? extends Number> value) {
+        return set("logit_bias", Options.biases(value));
+    }
+
+    /**
+     * Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+     *
+     * @param value of option allowed_tokens
+     * @return this
+     */
+    public Options allowedTokens(int... value) {
+        return set("allowed_tokens", value);
+    }
+
+    /**
+     * Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of
+     * tasks that write.
+     *
+     * @param value of option min_tokens
+     * @return this
+     */
+    public Options minTokens(long value) {
+        return set("min_tokens", value);
+    }
+
+    /**
      * Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of generations, and of
      * tasks that write.
      *
@@ -531,6 +586,17 @@ abstract class OptionMethods extends Owned {
      */
     public Options logprobs(boolean value) {
         return set("logprobs", value);
+    }
+
+    /**
+     * Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored
+     * one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+     *
+     * @param value of option top_logprobs
+     * @return this
+     */
+    public Options topLogprobs(long value) {
+        return set("top_logprobs", value);
     }
 
     /**
@@ -698,5 +764,37 @@ abstract class OptionMethods extends Owned {
      */
     public Options stop(String... value) {
         return set("stop", value);
+    }
+
+    /**
+     * answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
+     * regex and grammar. Of tasks.
+     *
+     * @param value of option json_schema
+     * @return this
+     */
+    public Options jsonSchema(String value) {
+        return set("json_schema", value);
+    }
+
+    /**
+     * answer, generate, chat: a text matches this regular expression as a whole; empty = none. Of tasks.
+     *
+     * @param value of option regex
+     * @return this
+     */
+    public Options regex(String value) {
+        return set("regex", value);
+    }
+
+    /**
+     * answer, generate, chat: a text is of this grammar, in the syntax of llguidance, which is like Lark's; empty =
+     * none. Of tasks.
+     *
+     * @param value of option grammar
+     * @return this
+     */
+    public Options grammar(String value) {
+        return set("grammar", value);
     }
 }

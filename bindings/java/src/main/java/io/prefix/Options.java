@@ -5,6 +5,7 @@ import static io.prefix.Buffers.utf8;
 import io.prefix.internal.Native;
 import java.time.Duration;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /**
  * Settings of an engine, of requests or of tasks, by methods or by name: {@code new Options().threads(2)} is {@code
@@ -88,6 +89,13 @@ public final class Options extends OptionMethods {
             call(raw -> pool.call(threads -> Native.prefix_options_set_pool(raw, threads)));
         }
         return this;
+    }
+
+    /** As the library takes them: 464:-100.0,11:2.5. */
+    static String biases(Map<Integer, ? extends Number> value) {
+        return value.entrySet().stream()
+                .map(bias -> bias.getKey() + ":" + bias.getValue().doubleValue())
+                .collect(Collectors.joining(","));
     }
 
     /** Of a limit: 0 stands for none, so a time below a millisecond is 1. A negative one is -1, which is refused. */

@@ -173,7 +173,7 @@ public final class Request {
 
     /**
      * A continuation of the prompt; see {@link Job#tokens} and options max_tokens, temperature, top_k, top_p, seed,
-     * stop_tokens and logprobs.
+     * stop_tokens, logprobs and top_logprobs.
      *
      * @param tokens the prompt
      * @return the request

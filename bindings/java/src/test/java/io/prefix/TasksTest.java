@@ -548,4 +548,20 @@ class TasksTest {
         assertNotEquals(chat, new Tokenizer.Conversation(new int[] {8}, new long[] {1}));
         assertEquals("Conversation[tokens=[7], turns=[1]]", chat.toString());
     }
+
+    @Test
+    void textsAreOfASchemaAnExpressionOrAGrammar() throws Exception {
+        assertTrue(text(new Options().regex("[ab]{4}")).matches("[ab]{4}"));
+        assertEquals("yes", text(new Options().grammar("start: \"yes\"")));
+        assertEquals("\"only\"", text(new Options().jsonSchema("{\"enum\": [\"only\"]}")));
+        PrefixException e = assertThrows(
+                PrefixException.class, () -> text(new Options().jsonSchema("{\"type\": \"thing\"}")));
+        assertEquals(Status.INVALID_ARGUMENT, e.status());
+    }
+
+    private String text(Options rules) throws InterruptedException {
+        List<String> prompts = List.of("one");
+        String text = Tasks.generate(engine, tokenizer, prompts, rules.maxTokens(8)).results().get(0);
+        return text.replaceAll("\\x02+$", ""); // ends texts of the model, and is a character for the tokenizer
+    }
 }

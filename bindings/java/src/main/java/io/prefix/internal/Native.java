@@ -167,6 +167,12 @@ public final class Native {
 
   public static long prefix_adapters_json(long engine, Object buf) { return NativeJNI.prefix_adapters_json(engine, buf); }
 
+  public static long prefix_constraint_retain(long constraint) { return NativeJNI.prefix_constraint_retain(constraint); }
+
+  public static void prefix_constraint_release(long constraint) {
+    NativeJNI.prefix_constraint_release(constraint);
+  }
+
   public static long prefix_batch_create(long engine) { return NativeJNI.prefix_batch_create(engine); }
 
   public static long prefix_batch_retain(long batch) { return NativeJNI.prefix_batch_retain(batch); }
@@ -190,6 +196,8 @@ public final class Native {
   public static long prefix_batch_add_embedding(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_embedding(batch, tokens, options, user_tag); }
 
   public static long prefix_batch_add_generate(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_generate(batch, tokens, options, user_tag); }
+
+  public static long prefix_batch_constrain(long batch, long index, long constraint) { return NativeJNI.prefix_batch_constrain(batch, index, constraint); }
 
   public static long prefix_batch_add_warm(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_warm(batch, tokens, options, user_tag); }
 
@@ -234,6 +242,10 @@ public final class Native {
   public static long prefix_job_result_logprobs(long job, long index, Object out) { return NativeJNI.prefix_job_result_logprobs(job, index, out); }
 
   public static long prefix_job_partial_tokens(long job, long index, Object out) { return NativeJNI.prefix_job_partial_tokens(job, index, out); }
+
+  public static long prefix_job_result_top(long job, long index, Object tokens, Object logprobs) { return NativeJNI.prefix_job_result_top(job, index, tokens, logprobs); }
+
+  public static long prefix_job_partial_top(long job, long index, long place, Object tokens, Object logprobs) { return NativeJNI.prefix_job_partial_top(job, index, place, tokens, logprobs); }
 
   public static long prefix_job_all_values(long job, Object out, Object offsets) { return NativeJNI.prefix_job_all_values(job, out, offsets); }
 

@@ -83,6 +83,8 @@ final class NativeJNI {
   public final static native long prefix_adapter_unload(long jarg1, Object jarg2);
   public final static native long prefix_adapter_namespace(long jarg1, int jarg2, Object jarg3);
   public final static native long prefix_adapters_json(long jarg1, Object jarg2);
+  public final static native long prefix_constraint_retain(long jarg1);
+  public final static native void prefix_constraint_release(long jarg1);
   public final static native long prefix_batch_create(long jarg1);
   public final static native long prefix_batch_retain(long jarg1);
   public final static native void prefix_batch_release(long jarg1);
@@ -94,6 +96,7 @@ final class NativeJNI {
   public final static native long prefix_batch_add_continuations(long jarg1, Object jarg2, Object jarg4, Object jarg6, long jarg8, long jarg9);
   public final static native long prefix_batch_add_embedding(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_add_generate(long jarg1, Object jarg2, long jarg4, long jarg5);
+  public final static native long prefix_batch_constrain(long jarg1, long jarg2, long jarg3);
   public final static native long prefix_batch_add_warm(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_plan_json(long jarg1, Object jarg2);
   public final static native long prefix_run(long jarg1, long jarg2);
@@ -115,6 +118,8 @@ final class NativeJNI {
   public final static native long prefix_job_result_tokens(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_result_logprobs(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_partial_tokens(long jarg1, long jarg2, Object jarg3);
+  public final static native long prefix_job_result_top(long jarg1, long jarg2, Object jarg3, Object jarg6);
+  public final static native long prefix_job_partial_top(long jarg1, long jarg2, long jarg3, Object jarg4, Object jarg7);
   public final static native long prefix_job_all_values(long jarg1, Object jarg2, Object jarg5);
   public final static native long prefix_job_first_failure(long jarg1);
   public final static native long prefix_job_get_totals(long jarg1, byte[] jarg2);
