@@ -739,7 +739,7 @@ typedef struct prefix_constraint_calls {
 PREFIX_API prefix_status prefix_constraint_create(const prefix_constraint_calls* calls, void* user,
                                                   prefix_constraint** out, prefix_error* err);
 PREFIX_API prefix_status prefix_constraint_retain(prefix_constraint* constraint, prefix_error* err);
-/* [any thread] Batches and unfinished requests that have the constraint keep it. */
+/* [any thread] Batches and jobs that have the constraint keep it. */
 PREFIX_API void prefix_constraint_release(prefix_constraint* constraint);
 
 /* ---- Batch ---------------------------------------------------------------------------------- */

@@ -57,7 +57,7 @@ class ConstraintState {
 };
 
 /* begin() gives the state of a new generation, a std::unique_ptr; it is called by several threads
- * at once. Batches that have the constraint keep it. */
+ * at once. Batches and jobs that have the constraint keep it. */
 class Constraint {
  public:
   template <typename Begin>

@@ -173,7 +173,8 @@ DiskFolder::Read DiskFolder::read(const PageKey& key, std::span<std::byte> page,
   const Descriptor file = open_at(name.c_str(), O_RDONLY);
   if (!file) {
     if (errno == ENOENT || errno == ENOTDIR) return Read::kAbsent;
-    if (errno == ELOOP) return Read::kDamaged;  // a link: not ours
+    // A link, or a file that its owner may not read: not ours.
+    if (errno == ELOOP || errno == EACCES) return Read::kDamaged;
     failed(DiskCall::kOpen);
     return Read::kFailed;
   }
@@ -307,7 +308,8 @@ DiskFolder::Removed DiskFolder::remove(const PageKey& key) {
   if (!root_) return Removed::kFailed;
   if (!faulty(DiskCall::kRemove) && unlinkat(*root_, disk_page_name(key).c_str(), 0) == 0)
     return Removed::kNow;
-  if (errno == ENOENT || errno == ENOTDIR) return Removed::kBefore;
+  // A folder in its place is no page.
+  if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return Removed::kBefore;
   failed(DiskCall::kRemove);
   return Removed::kFailed;
 }

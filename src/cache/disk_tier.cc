@@ -200,13 +200,16 @@ void DiskTier::compare_with_folder() {
   publish_totals();
 }
 
+// Pages that cannot be removed are left for later, a few at a time: those of a folder whose
+// permission was taken must not keep all others.
 bool DiskTier::make_room(uint64_t bytes) {
-  while (index_.bytes() + reserved_ + bytes > options_.cap_bytes)
-    if (index_.pages() == 0 || !evict_oldest()) return false;
+  constexpr int kMaxFailures = 16;
+  for (int failures = 0; index_.bytes() + reserved_ + bytes > options_.cap_bytes;)
+    if (index_.pages() == 0 || (!evict_oldest() && ++failures == kMaxFailures)) return false;
   return true;
 }
 
-// False when the file cannot be removed.
+// False when the file cannot be removed: its turn comes again when all others have had theirs.
 bool DiskTier::evict_oldest() {
   const PageKey key = index_.oldest();
   const std::optional<DiskFolder::Found> found = folder_.probe(key);
@@ -215,7 +218,10 @@ bool DiskTier::evict_oldest() {
     return true;
   }
   const DiskFolder::Removed removed = folder_.remove(key);
-  if (removed == DiskFolder::Removed::kFailed) return false;
+  if (removed == DiskFolder::Removed::kFailed) {
+    index_.add(key, index_.bytes_of(key), now());
+    return false;
+  }
   if (removed == DiskFolder::Removed::kNow) evicted_.fetch_add(1, std::memory_order_relaxed);
   index_.remove(key);
   return true;

@@ -116,6 +116,22 @@ TEST_F(Constraints, LiveAsLongAsABatchHasThem) {
   EXPECT_EQ(other.released, 1);
 }
 
+TEST_F(Constraints, LiveAsLongAsAJobHasThem) {
+  add_generate(batch, {1, 2, 3}, four);
+  {
+    const Constraint constraint = counting.make();
+    constrain(batch, 0, constraint);
+  }
+  {
+    const Job job = run(engine, batch);
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
+    EXPECT_EQ(counting.released, 0);
+    EXPECT_EQ(generated_by(job, 0).front(), 60);
+  }
+  EXPECT_EQ(counting.released, 1);
+}
+
 TEST_F(Constraints, AreOfRequestsThatGenerate) {
   const Constraint constraint = counting.make();
   add_logits(batch, {1, 2});

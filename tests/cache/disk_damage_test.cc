@@ -137,6 +137,21 @@ TEST_F(Damage, AFolderInThePlaceOfAPage) {
   EXPECT_EQ(get(tier_, 2, kPage), Got::kRight);
 }
 
+// It makes room as a page would, which nothing can be stored without.
+TEST(FullDisk, AFolderInThePlaceOfTheOldestPage) {
+  const TempFolder folder;
+  const std::string cache = folder / "cache";
+  DiskTier tier(options_for(cache, 3 * (kPage + kDiskHeader)));
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(put(tier, i, kPage));
+  const std::string oldest = cache + "/" + disk_page_name(key_of(0));
+  ASSERT_TRUE(fs::remove(oldest));
+  fs::create_directories(oldest);
+  for (uint64_t i = 3; i < 8; ++i) {
+    EXPECT_TRUE(put(tier, i, kPage)) << i;
+    EXPECT_EQ(get(tier, i, kPage), Got::kRight) << i;
+  }
+}
+
 // Found at the start, before anybody asked for it: counted as bytes, and removed when it is.
 TEST_F(Damage, DamageBetweenTwoRuns) {
   write_file(path_, good_.substr(0, 50));

@@ -80,6 +80,43 @@ TEST(DiskFailure, EachCallWithEachErrorIsAMissAndLoggedOnce) {
   }
 }
 
+// The others make room in its place.
+TEST(DiskFailure, AnOldPageThatCannotBeRemovedKeepsNoOther) {
+  const TempFolder folder;
+  std::atomic<int> failures{1};
+  DiskTierOptions options = options_for(folder / "cache", 3 * (kPage + kDiskHeader));
+  options.fault = [&](DiskCall call) {
+    return call == DiskCall::kRemove && failures-- > 0 ? EACCES : 0;
+  };
+  DiskTier tier(options);
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(put(tier, i, kPage));
+  EXPECT_TRUE(put(tier, 3, kPage));
+  EXPECT_EQ(get(tier, 0, kPage), Got::kRight);
+  EXPECT_EQ(get(tier, 1, kPage), Got::kMiss);
+  // Where none can be removed it ends.
+  failures = 1000;
+  EXPECT_FALSE(put(tier, 4, kPage));
+  EXPECT_GT(failures.load(), 900);
+}
+
+// It is not ours, and would otherwise count as used for ever.
+TEST(DiskFailure, APageThatMayNotBeReadIsWrittenAgain) {
+  const TempFolder folder;
+  std::atomic<int> failures{0};
+  DiskTierOptions options = options_for(folder / "cache");
+  options.fault = [&](DiskCall call) {
+    return call == DiskCall::kOpen && failures-- > 0 ? EACCES : 0;
+  };
+  DiskTier tier(options);
+  ASSERT_TRUE(put(tier, 0, kPage));
+  failures = 1;
+  EXPECT_EQ(get(tier, 0, kPage), Got::kMiss);
+  EXPECT_EQ(tier.stats().damaged, 1u);
+  EXPECT_TRUE(put(tier, 0, kPage));
+  EXPECT_EQ(tier.stats().stored, 2u);
+  EXPECT_EQ(get(tier, 0, kPage), Got::kRight);
+}
+
 TEST(DiskFailure, AFolderThatFailsFromTheStart) {
   for (const DiskCall call : kCalls) {
     const TempFolder folder;

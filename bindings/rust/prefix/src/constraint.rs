@@ -86,7 +86,7 @@ unsafe impl Sync for Constraint {}
 
 impl Constraint {
     /// `begin` gives the state of a new generation; several threads may call it at once. A panic of it ends the request
-    /// as one of the state does. Batches and unfinished requests that have the constraint keep it.
+    /// as one of the state does. Batches and jobs that have the constraint keep it.
     pub fn new<State, Begin>(begin: Begin) -> Result<Constraint>
     where
         State: ConstraintState + 'static,
