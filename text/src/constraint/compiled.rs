@@ -256,7 +256,43 @@ mod tests {
                 schema(properties(9, &|_| {
                     format!("{{\"multipleOf\": {}}}", u32::MAX)
                 })),
-                "multipleOf 4294967295; the limit is 300000000, and 8 places behind the point",
+                "multipleOf 4294967295; the limit is 100000 without its point, and 8 places behind it",
+            ),
+            (
+                schema(r#"{"type": "number", "multipleOf": 0.123456}"#),
+                "multipleOf 0.123456; the limit is 100000 without its point, and 8 places behind it",
+            ),
+            // Numbers that would be written as others, and those at which the crate turns in a circle.
+            (
+                schema(r#"{"const": -9223372036854775807}"#),
+                "const has -9223372036854775807; the limit is 9007199254740992 on either side",
+            ),
+            (
+                schema(r#"{"enum": [1, {"a": [1234567890123456789]}]}"#),
+                "enum has 1234567890123456789; the limit is 9007199254740992 on either side",
+            ),
+            (
+                schema(r#"{"type": "integer", "minimum": -1e20, "maximum": -1e19}"#),
+                "maximum has -1e+19; the limit is 9007199254740992 on either side",
+            ),
+            (
+                schema(r#"{"items": {"exclusiveMinimum": 9007199254740994}}"#),
+                "exclusiveMinimum has 9007199254740994; the limit is 9007199254740992 on either side",
+            ),
+            (
+                schema(r#"{"type": "object", "additionalProperties": {}, "minProperties": 2}"#),
+                "minProperties is 2; the limit is one more than are required, 1",
+            ),
+            (
+                schema(r#"{"x-guidance": {"whitespace_pattern": "x"}}"#),
+                "x-guidance has whitespace_pattern; it takes whitespace_flexible and coerce_one_of",
+            ),
+            (
+                schema(format!(
+                    r#"{{"type": "object", "patternProperties": {{"{}": {{}}}}}}"#,
+                    "a?".repeat(15_000)
+                )),
+                "units with the copies that references and intersections make; the limit is 100000",
             ),
             (
                 regex("(".repeat(4000) + &")".repeat(4000)),
@@ -321,7 +357,15 @@ mod tests {
                 r#"{"type": "array", "minItems": 4294967295, "maxItems": 18446744073709551615}"#,
             ),
             schema(r#"{"type": "string", "minLength": 4294967295}"#),
-            schema(r#"{"type": "object", "minProperties": 4294967295}"#),
+            schema(r#"{"type": "object", "required": ["a"], "minProperties": 2}"#),
+            schema(
+                r#"{"type": "integer", "minimum": -9223372036854775808, "maximum": 9223372036854775807}"#,
+            ),
+            schema(r#"{"enum": [9007199254740992, -9007199254740992]}"#),
+            schema(
+                r#"{"type": "number", "multipleOf": 99999, "minimum": -0.5, "exclusiveMaximum": 9e15}"#,
+            ),
+            schema(r#"{"type": "number", "multipleOf": 1e-8, "exclusiveMinimum": -9e15}"#),
             regex("((a{1000}){1000}){1000}"),
             regex("(a|b)*a(a|b){200}"),
             regex("(a?){1000}a{1000}"),

@@ -59,6 +59,7 @@ impl Rules {
         match self {
             Rules::Schema(text) => {
                 let mut value = crate::json::parse(text).map_err(Error::argument)?;
+                schema::drop_widest_bounds(&mut value);
                 room(ROOM + schema::check(&value)? * ROOM_COST)?;
                 set_defaults(&mut value);
                 Ok(TopLevelGrammar::from_json_schema(value))

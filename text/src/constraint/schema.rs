@@ -15,9 +15,16 @@ const MOST_LEVELS: usize = 6000;
 /// Names of properties, which the crate takes one within the other.
 const MOST_NAMES: usize = 2000;
 
-/// Of a factor: the crate computes with ten times as much in 32 bits, and with its places.
-const MOST_FACTOR: f64 = 300_000_000.0;
+/// Of a factor, without its point: the automaton of its multiples has as many states.
+const MOST_FACTOR: f64 = 100_000.0;
 const MOST_PLACES: usize = 8;
+
+/// Beyond it numbers of a schema, which are 64-bit floating point, are no longer the ones that were written; and at the
+/// ends of 64 bits the crate turns in a circle.
+const MOST_NUMBER: f64 = 9_007_199_254_740_992.0;
+
+/// What a schema may say to the crate itself. Other words of it make no JSON.
+const GUIDANCE: [&str; 2] = ["whitespace_flexible", "coerce_one_of"];
 
 /// Keywords whose values are intersected with each other.
 const PARTS: [&str; 6] = ["$ref", "allOf", "anyOf", "oneOf", "enum", "const"];
@@ -62,7 +69,7 @@ pub fn cost(schema: &Value) -> Result<usize> {
         root: schema,
         levels: 0,
         names: 0,
-        factor: None,
+        fault: None,
         circle: ONE,
         refs: HashMap::new(),
         sizes: HashMap::new(),
@@ -94,10 +101,8 @@ pub fn cost(schema: &Value) -> Result<usize> {
             return Err(Error::range(format!("{count} {what}; the limit is {most}")));
         }
     }
-    if let Some(factor) = counter.factor {
-        return Err(Error::range(format!(
-            "multipleOf {factor}; the limit is {MOST_FACTOR}, and {MOST_PLACES} places behind the point"
-        )));
+    if let Some(fault) = counter.fault {
+        return Err(Error::range(fault));
     }
     counter.circle = Size {
         nodes: cost,
@@ -121,8 +126,8 @@ struct Counter<'a> {
     root: &'a Value,
     levels: usize,
     names: usize,
-    /// One that is too much.
-    factor: Option<f64>,
+    /// The first of what cannot be kept.
+    fault: Option<String>,
     /// What stands for a schema where it is a part of itself.
     circle: Size,
     refs: HashMap<&'a str, &'a Value>,
@@ -156,10 +161,8 @@ impl<'a> Counter<'a> {
     }
 
     fn note(&mut self, object: &'a Map<String, Value>) {
-        if let Some(factor) = object.get("multipleOf").and_then(Value::as_f64) {
-            self.factor = self
-                .factor
-                .or(Some(factor).filter(|factor| !is_exact(*factor)));
+        if self.fault.is_none() {
+            self.fault = fault(object);
         }
         self.names += length(object, "properties") + length(object, "required");
         if let Some(Value::String(name)) = object.get("$ref") {
@@ -270,6 +273,86 @@ impl<'a> Counter<'a> {
     }
 }
 
+/// What the crate would take and not keep to.
+fn fault(object: &Map<String, Value>) -> Option<String> {
+    let number = |key: &str| object.get(key).and_then(Value::as_f64);
+    if let Some(factor) = number("multipleOf").filter(|factor| !is_exact(*factor)) {
+        return Some(format!(
+            "multipleOf {factor}; the limit is {MOST_FACTOR} without its point, and {MOST_PLACES} places behind it"
+        ));
+    }
+    for key in [
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "const",
+        "enum",
+    ] {
+        if let Some(number) = object.get(key).and_then(too_large) {
+            return Some(format!(
+                "{key} has {number}; the limit is {MOST_NUMBER} on either side"
+            ));
+        }
+    }
+    // Names that the schema does not have may come again and again.
+    let least = number("minProperties").unwrap_or(0.0);
+    let required = match object.get("required") {
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => HashSet::new(),
+    };
+    let most = required.len() + 1;
+    if least > most as f64 {
+        return Some(format!(
+            "minProperties is {least}; the limit is one more than are required, {most}"
+        ));
+    }
+    let guidance = match object.get("x-guidance") {
+        Some(Value::Object(own)) => own.keys().find(|key| !GUIDANCE.contains(&key.as_str())),
+        _ => None,
+    };
+    guidance.map(|key| format!("x-guidance has {key}; it takes {}", GUIDANCE.join(" and ")))
+}
+
+/// A number of these that is no longer the one that was written.
+fn too_large(value: &Value) -> Option<String> {
+    match value {
+        Value::Number(number) => {
+            let size = number.as_f64().map_or(f64::INFINITY, f64::abs);
+            (size > MOST_NUMBER).then(|| number.to_string())
+        }
+        Value::Array(all) => all.iter().find_map(too_large),
+        Value::Object(all) => all.values().find_map(too_large),
+        _ => None,
+    }
+}
+
+/// Takes bounds away that every number of 64 bits keeps, which generators of schemas write.
+pub fn drop_widest_bounds(schema: &mut Value) {
+    let all = match schema {
+        Value::Array(all) => return all.iter_mut().for_each(drop_widest_bounds),
+        Value::Object(all) => all,
+        _ => return,
+    };
+    const WIDEST: f64 = i64::MAX as f64;
+    let is_wide = |value: &mut Value, sign: f64| value.as_f64().is_some_and(|n| n * sign >= WIDEST);
+    for (key, sign) in [
+        ("minimum", -1.0),
+        ("exclusiveMinimum", -1.0),
+        ("maximum", 1.0),
+        ("exclusiveMaximum", 1.0),
+    ] {
+        if all.get_mut(key).is_some_and(|value| is_wide(value, sign)) {
+            all.shift_remove(key);
+        }
+    }
+    for (key, value) in all {
+        if !["const", "enum", "default", "examples"].contains(&key.as_str()) {
+            drop_widest_bounds(value);
+        }
+    }
+}
+
 /// Whether the crate computes with such a factor.
 fn is_exact(factor: f64) -> bool {
     let mut digits = factor.abs();
@@ -338,6 +421,10 @@ fn weight(object: &Map<String, Value>, is_part: bool) -> usize {
     ];
     let texts = ["pattern", "format"].iter().filter(has).count();
     let lengths = ["minLength", "maxLength"].iter().filter(has).count();
+    let patterns = match object.get("patternProperties") {
+        Some(Value::Object(all)) => all.keys().map(String::len).sum(),
+        _ => 0,
+    };
     // Whether a text is left that all of them have is looked for, step by step.
     let meet = match texts {
         1.. => texts + lengths > 1 || is_part,
@@ -345,7 +432,7 @@ fn weight(object: &Map<String, Value>, is_part: bool) -> usize {
     };
     let parts = [
         usize::from(meet) * 1000,
-        texts * 50 + length(object, "pattern").saturating_mul(4),
+        texts * 50 + (length(object, "pattern") + patterns).saturating_mul(4),
         numbers.iter().filter(has).count() * 20,
         // Those of properties are held against each other, as the options of a oneOf are.
         length(object, "patternProperties")

@@ -19,6 +19,8 @@ const ROOM_TOKEN: usize = 512;
 /// States of the automaton for the words of a grammar: one to two kilobytes each.
 const MOST_STATES: usize = 50_000;
 
+/// What may come next at a place, in rules: some four for each property that may be left out.
+const MOST_ITEMS: usize = 10_000;
 /// Symbols in the rules of a grammar.
 const MOST_SYMBOLS: usize = 100_000;
 
@@ -69,6 +71,7 @@ impl Vocabulary {
         *factory.limits_mut() = ParserLimits {
             max_lexer_states: MOST_STATES,
             max_grammar_size: MOST_SYMBOLS,
+            max_items_in_row: MOST_ITEMS,
             verbose_errors: false,
             ..ParserLimits::default()
         };

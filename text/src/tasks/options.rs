@@ -29,3 +29,10 @@ pub struct Options {
     /// Options of the engine's requests.
     pub request: Map<String, Value>,
 }
+
+impl Options {
+    /// Whether white space around a text is a part of it. Of one by rules it is: they speak of all of it.
+    pub fn keeps_space(&self) -> bool {
+        self.recipe.keep_space || self.rules.is_some()
+    }
+}

@@ -172,6 +172,11 @@ impl Asked {
             options.put("seed", seed)?;
         }
         if let Some(biases) = &self.logit_bias {
+            let is_token = |token: &&String| token.bytes().all(|b| b.is_ascii_digit());
+            if let Some(token) = biases.keys().find(|token| !is_token(token)) {
+                let message = format!("has {token:?}, which is no token");
+                return Err(Failure::field("logit_bias", message));
+            }
             let biases = biases.iter().map(|(token, bias)| format!("{token}:{bias}"));
             let biases = biases.collect::<Vec<_>>().join(",");
             put(&mut options, "logit_bias", "logit_bias", &*biases)?;

@@ -71,9 +71,8 @@ impl Rule {
 
     /// What the library says of the option is wrong with the field.
     pub fn name(&self, failure: Failure) -> Failure {
-        match failure
-            .message
-            .starts_with(&format!("option {}", self.option))
+        let told = format!("option {}", self.option);
+        match failure.message.starts_with(&told) || failure.message.starts_with("the constraint's ")
         {
             true => Failure {
                 field: Some(self.field.into()),
@@ -175,9 +174,11 @@ fn of_choices(field: &'static str, choices: &Option<Vec<String>>) -> Result<Opti
         return Err(Failure::field(field, "has an empty choice"));
     }
     // A text of JSON is one of the grammar, too.
-    let texts = choices
-        .iter()
-        .map(|text| serde_json::json!(text).to_string());
+    let texts = choices.iter().map(|text| {
+        serde_json::json!(text)
+            .to_string()
+            .replace('\x7f', "\\u007f")
+    });
     let grammar = format!("start: {}", texts.collect::<Vec<_>>().join(" | "));
     Ok(Some(Rule::new(field, "grammar", grammar)))
 }
@@ -222,9 +223,9 @@ mod tests {
                 r#"start: "a""#,
             ),
             (
-                r#"{"guided_choice": ["a", "b\"c"]}"#,
+                r#"{"guided_choice": ["a", "b\"c\u007f"]}"#,
                 "grammar",
-                r#"start: "a" | "b\"c""#,
+                r#"start: "a" | "b\"c\u007f""#,
             ),
             (
                 r#"{"structured_outputs": {"json": {"a": 1}}}"#,

@@ -73,6 +73,12 @@ fn what_would_change_the_answer_is_refused_by_name() {
         (completions, "response_format", json!({"type": "xml"})),
         (completions, "logit_bias", json!({"1": 200})),
         (completions, "logit_bias", json!({"a": 2})),
+        (completions, "logit_bias", json!({"1:5,7": 3})),
+        (
+            chats,
+            "guided_json",
+            json!({"const": -9_223_372_036_854_775_807_i64}),
+        ),
         (chats, "guided_regex", json!("(")),
         (
             chats,

@@ -57,7 +57,7 @@ impl Work {
         if setup.method.writes_text() && (info.status == 0 || info.generated_tokens > 0) {
             let tokens = job.tokens(index)?;
             let stops = &setup.options.stops;
-            let keep_space = setup.options.recipe.keep_space;
+            let keep_space = setup.options.keeps_space();
             let (text, is_stopped) = finished(&setup.text, stops, keep_space, &tokens)?;
             item.text = text;
             if is_stopped && info.status == 0 {

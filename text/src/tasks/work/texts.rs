@@ -15,7 +15,7 @@ impl Texts {
     /// None where nobody wants to see tokens before all of them are there.
     pub fn new(setup: &Setup, requests: usize) -> Option<Texts> {
         let is_wanted = setup.options.stream || !setup.options.stops.texts().is_empty();
-        let (stops, keep_space) = (&setup.options.stops, setup.options.recipe.keep_space);
+        let (stops, keep_space) = (&setup.options.stops, setup.options.keeps_space());
         let begin = || Written::new(&setup.text, stops, keep_space);
         (setup.method.writes_text() && is_wanted).then(|| Texts {
             texts: (0..requests).map(|_| begin()).collect(),
