@@ -308,8 +308,7 @@ DiskFolder::Removed DiskFolder::remove(const PageKey& key) {
   if (!root_) return Removed::kFailed;
   if (!faulty(DiskCall::kRemove) && unlinkat(*root_, disk_page_name(key).c_str(), 0) == 0)
     return Removed::kNow;
-  // A folder in its place is no page.
-  if (errno == ENOENT || errno == ENOTDIR || errno == EISDIR) return Removed::kBefore;
+  if (errno == ENOENT || errno == ENOTDIR) return Removed::kBefore;
   failed(DiskCall::kRemove);
   return Removed::kFailed;
 }

@@ -137,7 +137,7 @@ TEST_F(Damage, AFolderInThePlaceOfAPage) {
   EXPECT_EQ(get(tier_, 2, kPage), Got::kRight);
 }
 
-// It makes room as a page would, which nothing can be stored without.
+// Others make room in its place, until the folder is looked through again.
 TEST(FullDisk, AFolderInThePlaceOfTheOldestPage) {
   const TempFolder folder;
   const std::string cache = folder / "cache";
@@ -150,6 +150,8 @@ TEST(FullDisk, AFolderInThePlaceOfTheOldestPage) {
     EXPECT_TRUE(put(tier, i, kPage)) << i;
     EXPECT_EQ(get(tier, i, kPage), Got::kRight) << i;
   }
+  // It takes no room itself.
+  for (uint64_t i = 5; i < 8; ++i) EXPECT_EQ(get(tier, i, kPage), Got::kRight) << i;
 }
 
 // Found at the start, before anybody asked for it: counted as bytes, and removed when it is.
