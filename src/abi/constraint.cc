@@ -1,6 +1,4 @@
 // Constraints: functions of the caller that say which tokens may come next.
-#include <cstring>
-
 #include "abi/entry.h"
 
 namespace {
@@ -13,15 +11,10 @@ using prefix::abi::HandleTable;
 using prefix::abi::Kind;
 using prefix::abi::require;
 
-// Those that the caller's struct has; null: its header does not know them.
 prefix_constraint_calls calls_in(const prefix_constraint_calls* given) {
   require(given, "calls");
-  const int32_t size = given->struct_size;
-  prefix_constraint_calls calls{};
-  if (size < 0 || static_cast<size_t>(size) < sizeof(calls))
-    fail(Code::kStructTooOld, "struct_size is ", size, "; this struct has at least ", sizeof(calls),
-         " bytes");
-  std::memcpy(&calls, given, sizeof(calls));
+  prefix::abi::require_struct(given);
+  const prefix_constraint_calls calls = *given;
   if (!calls.begin) fail(Code::kInvalidArgument, "begin is NULL");
   if (!calls.allow) fail(Code::kInvalidArgument, "allow is NULL");
   if (!calls.accept) fail(Code::kInvalidArgument, "accept is NULL");

@@ -347,6 +347,7 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
       {"prefix_requests_failed_total", s.requests_failed},
       {"prefix_steps_total", s.steps},
       {"prefix_rows_total", s.rows},
+      {"prefix_gemm_flops_total", s.gemm_flops},
       {"prefix_evicted_tokens_total", s.evicted_tokens},
       {"prefix_fetched_tokens_total", s.fetched_tokens},
       {"prefix_fetch_skipped_tokens_total", s.fetch_skipped_tokens},

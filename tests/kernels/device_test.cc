@@ -180,6 +180,7 @@ TEST(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
   EXPECT_EQ(engine->stats().steps, 3);
   EXPECT_EQ(cuda.runtime().counters().waits - waits, 3);
   EXPECT_EQ(engine->stats().gemm_ns, 0);  // what was measured is the time to queue
+  EXPECT_EQ(engine->stats().gemm_flops, 0);
 }
 
 // What the first products of their shapes cost is paid when the engine is made.

@@ -18,7 +18,6 @@ const ROOM_BYTE: usize = 128;
 const ROOM_TOKEN: usize = 512;
 /// States of the automaton for the words of a grammar: one to two kilobytes each.
 const MOST_STATES: usize = 50_000;
-
 /// What may come next at a place, in rules: some four for each property that may be left out.
 const MOST_ITEMS: usize = 10_000;
 /// Symbols in the rules of a grammar.
