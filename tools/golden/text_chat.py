@@ -15,7 +15,8 @@ import text_qwen3
 import text_strings
 import text_tokens
 from text_conversations import CONVERSATIONS, NOW
-from text_templates import EXPRESSION_MESSAGES, EXPRESSIONS, TEMPLATES, VARIABLES
+from text_expressions import EXPRESSION_MESSAGES, EXPRESSIONS, VARIABLES
+from text_templates import TEMPLATES
 
 _FIXTURES = text_strings.ROOT / "text" / "tests" / "fixtures"
 
