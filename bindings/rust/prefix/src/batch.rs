@@ -34,6 +34,13 @@ pub struct Batch {
     not_sync: PhantomData<std::cell::Cell<()>>,
 }
 
+impl Engine {
+    /// An empty batch for this engine.
+    pub fn batch(&self) -> Result<Batch> {
+        Batch::new(self)
+    }
+}
+
 impl Batch {
     /// An empty batch for this engine; the same as [`Engine::batch`].
     pub fn new(engine: &Engine) -> Result<Batch> {

@@ -41,6 +41,39 @@ mirror! {
     }
 }
 
+impl Engine {
+    /// The cache of the namespace "", which requests use when they name none.
+    pub fn cache(&self) -> Cache<'_> {
+        Cache::new(self, 0)
+    }
+
+    /// A namespace, made when it is new. Requests take part in it with the option `namespace`.
+    pub fn namespace(&self, name: &str) -> Result<Namespace<'_>> {
+        Namespace::open(self, name)
+    }
+
+    /// A namespace of several parts, made when it is new: a tenant's salt, an adapter, the epoch of its weights.
+    /// They are compared one by one; one part is the namespace of that name, no part the one called "".
+    /// Requests take part in it with the option `namespace_id`. The option `require_salt` of an engine
+    /// refuses requests in namespaces whose first part is empty.
+    pub fn namespace_of<T: AsRef<str>>(&self, parts: &[T]) -> Result<Namespace<'_>> {
+        Namespace::open_tuple(self, parts)
+    }
+
+    /// A namespace that was opened before, or that a request has named.
+    pub fn find_namespace(&self, name: &str) -> Result<Namespace<'_>> {
+        Namespace::find(self, name)
+    }
+
+    /// How many namespaces there are, with the one called "".
+    pub fn namespace_count(&self) -> Result<usize> {
+        let mut count = 0;
+        // Safety: a live handle.
+        call(|err| unsafe { sys::prefix_namespace_count(self.raw(), &mut count, err) })?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+}
+
 impl<'e> Cache<'e> {
     pub(crate) fn new(engine: &'e Engine, namespace: i32) -> Self {
         Cache { engine, namespace }

@@ -1,4 +1,5 @@
-//! One model, one cache, one scheduler.
+//! One model, one cache, one scheduler. What an engine makes, as batches, jobs and views of its cache, is in modules of
+//! their own, with the methods that make it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use prefix_sys::Init;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::{count, milliseconds, mirror, path_text, read_array, read_text, Handle};
-use crate::{library, Batch, Cache, Job, Loading, Namespace, Options, Source, Token};
+use crate::{library, Options, Source, Token};
 
 /// A loaded model with its cache. Clones are the same engine; any thread may use it.
 ///
@@ -44,41 +45,11 @@ impl Engine {
         let handle = Handle::create(|out, err| unsafe {
             sys::prefix_engine_create(path.as_ptr().cast(), path.len(), options, out, err)
         })?;
-        Ok(Engine(Arc::new(Owned(handle))))
+        Ok(Engine::owning(handle))
     }
 
-    /// Starts to load a model and returns at once: to see how far it is, to give up, or to await it.
-    ///
-    /// ```no_run
-    /// # fn main() -> prefix::Result<()> {
-    /// let loading = prefix::Engine::load("model.gguf", None)?;
-    /// while !loading.wait_for(std::time::Duration::from_millis(200))? {
-    ///     eprintln!("{:.0} %", loading.fraction()? * 100.0);
-    /// }
-    /// let engine = loading.wait()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn load(path: impl AsRef<Path>, options: Option<&Options>) -> Result<Loading> {
-        library::ready()?;
-        let path = path_text(path.as_ref(), "prefix_engine_open")?;
-        let options = raw_or_null(options);
-        // Safety: as in create.
-        let handle = Handle::create(|out, err| unsafe {
-            sys::prefix_engine_open(path.as_ptr().cast(), path.len(), options, out, err)
-        })?;
-        Ok(Loading::new(Engine(Arc::new(Owned(handle))), Vec::new()))
-    }
-
-    /// The same from files in memory. The source may be changed or dropped at once; its bytes are kept until the
-    /// load has ended.
-    pub fn load_source(source: &Source, options: Option<&Options>) -> Result<Loading> {
-        let options = raw_or_null(options);
-        // Safety: live handles, and options that outlive the call or NULL.
-        let handle = Handle::create(|out, err| unsafe {
-            sys::prefix_engine_open_source(source.raw(), options, out, err)
-        })?;
-        Ok(Loading::new(Engine(Arc::new(Owned(handle))), source.kept()))
+    pub(crate) fn owning(handle: Handle<sys::prefix_engine>) -> Engine {
+        Engine(Arc::new(Owned(handle)))
     }
 
     /// What a model holds, from the headers of its files alone, as JSON: architecture, sizes, groups of tensors.
@@ -102,46 +73,6 @@ impl Engine {
             sys::prefix_engine_estimate(path.as_ptr().cast(), path.len(), options, &mut out, err)
         })?;
         Ok(out.into())
-    }
-
-    /// An empty batch for this engine.
-    pub fn batch(&self) -> Result<Batch> {
-        Batch::new(self)
-    }
-
-    /// Runs a batch and waits until all its requests are done. A request that fails does not fail the run;
-    /// its results say so. Runs of several threads share what they have in common. Nobody has the job before:
-    /// [`submit`](Engine::submit) gives one that can be cancelled.
-    pub fn run(&self, batch: &Batch) -> Result<Job> {
-        Job::run(self, batch)
-    }
-
-    /// The same without waiting.
-    pub fn submit(&self, batch: &Batch) -> Result<Job> {
-        Job::submit(self, batch)
-    }
-
-    /// The cache of the namespace "", which requests use when they name none.
-    pub fn cache(&self) -> Cache<'_> {
-        Cache::new(self, 0)
-    }
-
-    /// A namespace, made when it is new. Requests take part in it with the option `namespace`.
-    pub fn namespace(&self, name: &str) -> Result<Namespace<'_>> {
-        Namespace::open(self, name)
-    }
-
-    /// A namespace of several parts, made when it is new: a tenant's salt, an adapter, the epoch of its weights.
-    /// They are compared one by one; one part is the namespace of that name, no part the one called "".
-    /// Requests take part in it with the option `namespace_id`. The option `require_salt` of an engine
-    /// refuses requests in namespaces whose first part is empty.
-    pub fn namespace_of<T: AsRef<str>>(&self, parts: &[T]) -> Result<Namespace<'_>> {
-        Namespace::open_tuple(self, parts)
-    }
-
-    /// A namespace that was opened before, or that a request has named.
-    pub fn find_namespace(&self, name: &str) -> Result<Namespace<'_>> {
-        Namespace::find(self, name)
     }
 
     /// Loads a LoRA adapter, a directory as PEFT writes it, on this thread while requests run. Requests name it by
@@ -185,14 +116,6 @@ impl Engine {
         read_text(1024, |buf, cap, needed, err| unsafe {
             sys::prefix_adapters_json(self.raw(), buf, cap, needed, err)
         })
-    }
-
-    /// How many namespaces there are, with the one called "".
-    pub fn namespace_count(&self) -> Result<usize> {
-        let mut count = 0;
-        // Safety: a live handle.
-        call(|err| unsafe { sys::prefix_namespace_count(self.raw(), &mut count, err) })?;
-        Ok(usize::try_from(count).unwrap_or(0))
     }
 
     /// What it has done so far.

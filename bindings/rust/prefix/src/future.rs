@@ -1,6 +1,6 @@
 //! Waiting for a job or a task, and for its events, without blocking.
 
-use std::future::{poll_fn, Future, IntoFuture};
+use std::future::{poll_fn, Future};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -66,6 +66,13 @@ pub struct Done<T> {
     owner: Option<T>,
 }
 
+impl<T> Done<T> {
+    pub(crate) fn new(finished: Finished, owner: T) -> Done<T> {
+        let owner = Some(owner);
+        Done { finished, owner }
+    }
+}
+
 impl<T: Unpin> Future for Done<T> {
     type Output = Result<T>;
 
@@ -82,25 +89,6 @@ impl<T: Unpin> Future for Done<T> {
         }
     }
 }
-
-macro_rules! awaited {
-    ($type:ty) => {
-        impl IntoFuture for $type {
-            type Output = Result<$type>;
-            type IntoFuture = Done<$type>;
-
-            fn into_future(self) -> Done<$type> {
-                Done {
-                    finished: self.finished(),
-                    owner: Some(self),
-                }
-            }
-        }
-    };
-}
-awaited!(crate::Job);
-#[cfg(feature = "text")]
-awaited!(crate::Task);
 
 /// Events without blocking; made by [`Job::event_stream`](crate::Job::event_stream) and `Task::event_stream`. A
 /// `Stream` in all but the trait, which is not in the standard library, and this crate depends on nothing else. The crate

@@ -1,5 +1,6 @@
 //! A batch at work, and its results.
 
+use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result};
 use crate::raw::{read_array, read_array_into, read_text, Handle};
 use crate::{
-    Batch, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token, TopToken,
-    Values,
+    Batch, Done, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token,
+    TopToken, Values,
 };
 
 /// A batch that was given to an engine. Clones are the same job; any thread may use it. When the last
@@ -27,6 +28,20 @@ struct Owned {
 
 // Safety: the header lets any thread call every function of a job at any time.
 unsafe impl Sync for Owned {}
+
+impl Engine {
+    /// Runs a batch and waits until all its requests are done. A request that fails does not fail the run;
+    /// its results say so. Runs of several threads share what they have in common. Nobody has the job before:
+    /// [`submit`](Engine::submit) gives one that can be cancelled.
+    pub fn run(&self, batch: &Batch) -> Result<Job> {
+        Job::run(self, batch)
+    }
+
+    /// The same without waiting.
+    pub fn submit(&self, batch: &Batch) -> Result<Job> {
+        Job::submit(self, batch)
+    }
+}
 
 impl Job {
     pub(crate) fn run(engine: &Engine, batch: &Batch) -> Result<Job> {
@@ -260,6 +275,15 @@ fn read_top(
     Ok(pairs
         .map(|(token, logprob)| TopToken { token, logprob })
         .collect())
+}
+
+impl IntoFuture for Job {
+    type Output = Result<Job>;
+    type IntoFuture = Done<Job>;
+
+    fn into_future(self) -> Done<Job> {
+        Done::new(self.finished(), self)
+    }
 }
 
 // Safety, for all: live handles.

@@ -1,6 +1,7 @@
 //! An engine whose model is still being loaded.
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -8,10 +9,11 @@ use std::time::Duration;
 use prefix_sys as sys;
 
 use crate::error::{call, Result, Status};
-use crate::raw::milliseconds;
+use crate::options::raw_or_null;
+use crate::raw::{milliseconds, path_text, Handle};
 use crate::source::Bytes;
 use crate::waiter::Place;
-use crate::Engine;
+use crate::{library, Engine, Options, Source};
 
 /// A model that the library loads in a thread of its own; made by [`Engine::load`] and
 /// [`Engine::load_source`]. As a future it is ready
@@ -23,6 +25,42 @@ pub struct Loading {
     place: Option<Place>,
     // Dropped after the engine: what is loaded is read until the last reference to that goes.
     _kept: Vec<Bytes>,
+}
+
+impl Engine {
+    /// Starts to load a model and returns at once: to see how far it is, to give up, or to await it.
+    ///
+    /// ```no_run
+    /// # fn main() -> prefix::Result<()> {
+    /// let loading = prefix::Engine::load("model.gguf", None)?;
+    /// while !loading.wait_for(std::time::Duration::from_millis(200))? {
+    ///     eprintln!("{:.0} %", loading.fraction()? * 100.0);
+    /// }
+    /// let engine = loading.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load(path: impl AsRef<Path>, options: Option<&Options>) -> Result<Loading> {
+        library::ready()?;
+        let path = path_text(path.as_ref(), "prefix_engine_open")?;
+        let options = raw_or_null(options);
+        // Safety: a text with its length, and options that outlive the call or NULL.
+        let handle = Handle::create(|out, err| unsafe {
+            sys::prefix_engine_open(path.as_ptr().cast(), path.len(), options, out, err)
+        })?;
+        Ok(Loading::new(Engine::owning(handle), Vec::new()))
+    }
+
+    /// The same from files in memory. The source may be changed or dropped at once; its bytes are kept until the
+    /// load has ended.
+    pub fn load_source(source: &Source, options: Option<&Options>) -> Result<Loading> {
+        let options = raw_or_null(options);
+        // Safety: live handles, and options that outlive the call or NULL.
+        let handle = Handle::create(|out, err| unsafe {
+            sys::prefix_engine_open_source(source.raw(), options, out, err)
+        })?;
+        Ok(Loading::new(Engine::owning(handle), source.kept()))
+    }
 }
 
 impl Loading {

@@ -4,7 +4,6 @@ use prefix_sys as sys;
 use prefix_sys::Init;
 
 use crate::error::{call, static_text, Result};
-use crate::pool::Pool;
 use crate::raw::{read_text, Handle, TextRefs};
 use crate::{library, Token};
 
@@ -96,15 +95,6 @@ impl Options {
         Ok(self)
     }
 
-    /// Engines that are opened with these options share the threads of the pool, and keep it; `None` takes it
-    /// away. Not beside the options `threads` and `cpus`.
-    pub fn set_pool(self, pool: Option<&Pool>) -> Result<Options> {
-        let pool = pool.map_or(std::ptr::null_mut(), Pool::raw);
-        // Safety: a pool that outlives the call or NULL; self is owned.
-        call(|err| unsafe { sys::prefix_options_set_pool(self.handle.get(), pool, err) })?;
-        Ok(self)
-    }
-
     /// The value in force, as text: the default when it was never set.
     pub fn get(&self, key: &str) -> Result<String> {
         // Safety: a text with its length and a buffer with its capacity.
@@ -129,7 +119,7 @@ impl Options {
         })
     }
 
-    pub(crate) fn raw(&self) -> *const sys::prefix_options {
+    pub(crate) fn raw(&self) -> *mut sys::prefix_options {
         self.handle.get()
     }
 }
@@ -142,12 +132,11 @@ pub struct OptionsBuilder(Result<Options>);
 
 impl OptionsBuilder {
     pub(crate) fn with<'v>(self, key: &str, value: impl Into<Value<'v>>) -> OptionsBuilder {
-        OptionsBuilder(self.0.and_then(|options| options.set(key, value)))
+        self.and_then(|options| options.set(key, value))
     }
 
-    /// [`Options::set_pool`].
-    pub fn pool(self, pool: &Pool) -> OptionsBuilder {
-        OptionsBuilder(self.0.and_then(|options| options.set_pool(Some(pool))))
+    pub(crate) fn and_then(self, set: impl FnOnce(Options) -> Result<Options>) -> OptionsBuilder {
+        OptionsBuilder(self.0.and_then(set))
     }
 
     /// The options, or the error of the first value that is refused.
@@ -167,7 +156,7 @@ pub(crate) fn biases(list: &[(Token, f64)]) -> String {
 
 /// NULL stands for the defaults.
 pub(crate) fn raw_or_null(options: Option<&Options>) -> *const sys::prefix_options {
-    options.map_or(std::ptr::null(), Options::raw)
+    options.map_or(std::ptr::null(), |options| options.raw())
 }
 
 /// A value of an option; made from numbers, `bool`, text and lists of `i32` or of texts by `into()`.

@@ -2,10 +2,10 @@
 
 use prefix_sys as sys;
 
-use crate::error::Result;
+use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::Handle;
-use crate::{library, Options};
+use crate::{library, Options, OptionsBuilder};
 
 /// Worker threads that engines share, so that a process with several engines has one set of them.
 ///
@@ -41,5 +41,23 @@ impl Pool {
 
     pub(crate) fn raw(&self) -> *mut sys::prefix_pool {
         self.handle.get()
+    }
+}
+
+impl Options {
+    /// Engines that are opened with these options share the threads of the pool, and keep it; `None` takes it
+    /// away. Not beside the options `threads` and `cpus`.
+    pub fn set_pool(self, pool: Option<&Pool>) -> Result<Options> {
+        let pool = pool.map_or(std::ptr::null_mut(), Pool::raw);
+        // Safety: a pool that outlives the call or NULL; self is owned.
+        call(|err| unsafe { sys::prefix_options_set_pool(self.raw(), pool, err) })?;
+        Ok(self)
+    }
+}
+
+impl OptionsBuilder {
+    /// [`Options::set_pool`].
+    pub fn pool(self, pool: &Pool) -> OptionsBuilder {
+        self.and_then(|options| options.set_pool(Some(pool)))
     }
 }

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use prefix_sys as sys;
 
-use super::Task;
+use super::task::{info_json, tokens, Task};
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
-use crate::raw::{read_array, read_text, Handle, TextRefs};
+use crate::raw::{Handle, TextRefs};
 use crate::{Chat, Engine, Options, Token, Tokenizer};
 
 /// What a task makes of its items.
@@ -59,8 +59,22 @@ pub struct TaskBuilder(Handle<sys::prefix_task>);
 // Safety: the header lets any thread call every function of a task at any time.
 unsafe impl Sync for TaskBuilder {}
 
+impl Task {
+    /// A task to be filled and submitted. Options are those of tasks and of the requests that it makes; one that
+    /// has no effect on this kind is refused, as is a tokenizer that does not fit the model. `deadline_ms` counts
+    /// from [`TaskBuilder::submit`], for the whole task.
+    pub fn builder(
+        engine: &Engine,
+        tokenizer: &Tokenizer,
+        kind: TaskKind,
+        options: Option<&Options>,
+    ) -> Result<TaskBuilder> {
+        TaskBuilder::new(engine, tokenizer, kind, options)
+    }
+}
+
 impl TaskBuilder {
-    pub(super) fn new(
+    fn new(
         engine: &Engine,
         tokenizer: &Tokenizer,
         kind: TaskKind,
@@ -180,18 +194,4 @@ impl TaskBuilder {
         call(|err| unsafe { sys::prefix_task_submit(self.0.get(), err) })?;
         Ok(Task::new(self.0, items))
     }
-}
-
-pub(super) fn info_json(task: &Handle<sys::prefix_task>) -> Result<String> {
-    // Safety: a live handle, a buffer with its capacity.
-    read_text(256, |buf, cap, needed, err| unsafe {
-        sys::prefix_task_info_json(task.get(), buf, cap, needed, err)
-    })
-}
-
-pub(super) fn tokens(task: &Handle<sys::prefix_task>, item: usize) -> Result<Vec<Token>> {
-    // Safety: a live handle and a buffer with its capacity.
-    read_array(512, |out, capacity, needed, err| unsafe {
-        sys::prefix_task_item_tokens(task.get(), item, out, capacity, needed, err)
-    })
 }

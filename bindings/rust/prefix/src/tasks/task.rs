@@ -1,5 +1,6 @@
 //! A task at work, and its results.
 
+use std::future::IntoFuture;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +8,10 @@ use std::time::Duration;
 use prefix_sys as sys;
 use prefix_sys::Init;
 
-use super::builder::{info_json, tokens, TaskBuilder, TaskKind};
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
-use crate::{
-    Engine, Event, EventStream, Events, Finished, JobTotals, Options, ResultInfo, Token, Tokenizer,
-    Values,
-};
+use crate::{Done, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token, Values};
 
 /// Texts at work. Clones are the same task; any thread may use it. When the last clone is gone, and every
 /// [`Finished`] and [`EventStream`] made from it, what is unfinished is cancelled.
@@ -74,18 +71,6 @@ pub struct Ranked {
 }
 
 impl Task {
-    /// A task to be filled and submitted. Options are those of tasks and of the requests that it makes; one that
-    /// has no effect on this kind is refused, as is a tokenizer that does not fit the model. `deadline_ms` counts
-    /// from [`TaskBuilder::submit`], for the whole task.
-    pub fn builder(
-        engine: &Engine,
-        tokenizer: &Tokenizer,
-        kind: TaskKind,
-        options: Option<&Options>,
-    ) -> Result<TaskBuilder> {
-        TaskBuilder::new(engine, tokenizer, kind, options)
-    }
-
     pub(super) fn new(handle: Handle<sys::prefix_task>, items: usize) -> Task {
         Task(Arc::new(Owned { handle, items }))
     }
@@ -279,6 +264,29 @@ impl Task {
     fn raw(&self) -> *mut sys::prefix_task {
         self.0.handle.get()
     }
+}
+
+impl IntoFuture for Task {
+    type Output = Result<Task>;
+    type IntoFuture = Done<Task>;
+
+    fn into_future(self) -> Done<Task> {
+        Done::new(self.finished(), self)
+    }
+}
+
+pub(super) fn info_json(task: &Handle<sys::prefix_task>) -> Result<String> {
+    // Safety: a live handle, a buffer with its capacity.
+    read_text(256, |buf, cap, needed, err| unsafe {
+        sys::prefix_task_info_json(task.get(), buf, cap, needed, err)
+    })
+}
+
+pub(super) fn tokens(task: &Handle<sys::prefix_task>, item: usize) -> Result<Vec<Token>> {
+    // Safety: a live handle and a buffer with its capacity.
+    read_array(512, |out, capacity, needed, err| unsafe {
+        sys::prefix_task_item_tokens(task.get(), item, out, capacity, needed, err)
+    })
 }
 
 // Safety, for all: live handles, a struct with its size and a buffer with its capacity.

@@ -2,6 +2,7 @@
 
 use prefix_sys as sys;
 
+use super::tokenizer::decode_flags;
 use crate::error::Result;
 use crate::raw::{read_text, Handle};
 use crate::{Token, Tokenizer};
@@ -11,8 +12,15 @@ use crate::{Token, Tokenizer};
 #[derive(Debug)]
 pub struct Detokenizer(Handle<sys::prefix_detok>);
 
+impl Tokenizer {
+    /// Text of tokens that arrive one by one, never cutting a character.
+    pub fn detok(&self, skip_special: bool) -> Result<Detokenizer> {
+        Detokenizer::new(self, decode_flags(skip_special))
+    }
+}
+
 impl Detokenizer {
-    pub(super) fn new(tokenizer: &Tokenizer, flags: i32) -> Result<Detokenizer> {
+    fn new(tokenizer: &Tokenizer, flags: i32) -> Result<Detokenizer> {
         // Safety: a live handle.
         Handle::create(|out, err| unsafe {
             sys::prefix_detok_create(tokenizer.raw(), flags, out, err)

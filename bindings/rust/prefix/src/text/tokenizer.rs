@@ -8,7 +8,7 @@ use prefix_sys as sys;
 
 use crate::error::{call, Result};
 use crate::raw::{path_text, read_array, read_text, text_or_null, Handle, Texts};
-use crate::text::{Chat, Detokenizer, Prompt};
+use crate::text::{Chat, Prompt};
 use crate::{library, Token};
 
 /// What happens to special tokens, such as `<|im_end|>`, when text is encoded, and to what stands for the beginning
@@ -155,7 +155,7 @@ impl Tokenizer {
 
     /// The tokens of a text. Encoding "AB" is not encoding "A" and then "B".
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<Token>> {
-        read_array(most_tokens(text), |out, capacity, needed, err| unsafe {
+        read_array(token_guess(text), |out, capacity, needed, err| unsafe {
             sys::prefix_tokenizer_encode(
                 self.raw(),
                 text.as_ptr().cast(),
@@ -172,7 +172,7 @@ impl Tokenizer {
     /// The same with the bytes of the text that each token comes from.
     pub fn encode_ranges(&self, text: &str, special: Special) -> Result<Encoding> {
         let mut offsets: Vec<i64> = Vec::new();
-        let tokens = read_array(most_tokens(text), |out, capacity, needed, err| {
+        let tokens = read_array(token_guess(text), |out, capacity, needed, err| {
             offsets.resize(2 * capacity, 0);
             unsafe {
                 sys::prefix_tokenizer_encode_offsets(
@@ -244,11 +244,6 @@ impl Tokenizer {
         })
     }
 
-    /// Text of tokens that arrive one by one, never cutting a character.
-    pub fn detok(&self, skip_special: bool) -> Result<Detokenizer> {
-        Detokenizer::new(self, decode_flags(skip_special))
-    }
-
     /// The prompt of a conversation, as the template of the model writes it.
     pub fn chat_text(&self, chat: &Chat) -> Result<String> {
         let messages = chat.messages_json();
@@ -314,11 +309,11 @@ impl Tokenizer {
 }
 
 /// A text seldom has more tokens than bytes, plus a few that are added.
-fn most_tokens(text: &str) -> usize {
+fn token_guess(text: &str) -> usize {
     text.len() + 4
 }
 
-fn decode_flags(skip_special: bool) -> i32 {
+pub(super) fn decode_flags(skip_special: bool) -> i32 {
     if skip_special {
         sys::PREFIX_DECODE_SKIP_SPECIAL
     } else {
