@@ -10,22 +10,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use prefix::{Engine, EventKind, Options, Status, Task, TaskBuilder, TaskKind, Tokenizer};
-use support::{block_on, options, threads_of_this_process};
-
-fn open() -> (Engine, Tokenizer) {
-    let folder = support::ascii_model();
-    let options = options().set("threads", 1).unwrap();
-    (
-        Engine::open_with(&folder, &options).unwrap(),
-        Tokenizer::open(&folder).unwrap(),
-    )
-}
+use support::{block_on, open, threads_of_this_process, writing};
 
 /// So many texts to write.
 fn task(open: &(Engine, Tokenizer), texts: usize, max_tokens: usize) -> Task {
-    let options = options().set("max_tokens", max_tokens).unwrap();
-    let options = options.set("ignore_eos", true).unwrap();
-    let options = options.set("stream", true).unwrap();
+    let options = writing(max_tokens);
     let mut builder = Task::builder(&open.0, &open.1, TaskKind::Generate, Some(&options)).unwrap();
     let prompts: Vec<String> = (0..texts).map(|i| format!("{i} trees and more")).collect();
     builder.add(&prompts).unwrap();

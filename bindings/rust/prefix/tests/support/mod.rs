@@ -10,6 +10,8 @@ use std::sync::{mpsc, Arc, OnceLock};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
+#[cfg(feature = "text")]
+use prefix::Tokenizer;
 use prefix::{Engine, Options};
 
 /// The source tree.
@@ -135,6 +137,24 @@ pub fn ascii_model() -> PathBuf {
         folder
     };
     FOLDER.get_or_init(make).clone()
+}
+
+/// An engine of that model, on one thread, and its tokenizer.
+#[cfg(feature = "text")]
+pub fn open() -> (Engine, Tokenizer) {
+    let folder = ascii_model();
+    let options = options().set("threads", 1).unwrap();
+    (
+        Engine::open_with(&folder, &options).unwrap(),
+        Tokenizer::open(&folder).unwrap(),
+    )
+}
+
+/// Of a text that goes on to its last token, with its pieces.
+pub fn writing(max_tokens: usize) -> Options {
+    let options = options().set("max_tokens", max_tokens).unwrap();
+    let options = options.set("ignore_eos", true).unwrap();
+    options.set("stream", true).unwrap()
 }
 
 /// Resident bytes of this process.
