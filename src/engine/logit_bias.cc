@@ -11,7 +11,7 @@
 namespace prefix {
 namespace {
 
-constexpr double kMost = 100;
+constexpr double kMaxBias = 100;
 
 class Reader {
  public:
@@ -57,7 +57,7 @@ class Reader {
     const size_t colon = item.find(':');
     if (colon == std::string_view::npos) refuse_form();
     const auto token = number<int32_t>(item.substr(0, colon), "token", 0, INT32_MAX);
-    const auto bias = number<double>(item.substr(colon + 1), "bias", -kMost, kMost);
+    const auto bias = number<double>(item.substr(colon + 1), "bias", -kMaxBias, kMaxBias);
     return {token, static_cast<float>(bias)};
   }
 

@@ -64,7 +64,7 @@ ops::DeviceOptions device_options_of(const Options& options) {
           .cuda_graphs = options.get_bool("cuda_graphs"),
           .small_steps = attention,
           .wide_items = attention,
-          .lanes = thread_count(options)};
+          .workers = thread_count(options)};
 }
 
 int64_t row_budget(const Options& options) {

@@ -22,7 +22,7 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
   }
   if (widest > 0) {
     buffers_->ensure_thin(widest);
-    for (const Lane& lane : lanes_) lane.buffers->ensure_thin(widest);
+    for (const BlockWorker& worker : workers_) worker.buffers->ensure_thin(widest);
     note_memory();
   }
   return list;
@@ -30,15 +30,15 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
 
 // Memory for blocks of so many rows on each thread; none where operations follow each other,
 // because the rows are few or because of the model (activation_rows()).
-std::vector<Lane>& Model::lanes_of(int64_t rows) {
+std::vector<BlockWorker>& Model::workers_of(int64_t rows) {
   const ops::DeviceSizes& sizes = device_.sizes();
   if (sizes.block_rows(rows) == 0 || activation_rows(config_, sizes, rows).block == 0)
-    return no_lanes_;
-  while (lanes_.size() < static_cast<size_t>(sizes.lanes()))
-    lanes_.push_back({std::make_unique<ActivationBuffers>(device_), {}});
-  for (const Lane& lane : lanes_) lane.buffers->ensure_block(rows, config_);
+    return no_workers_;
+  while (workers_.size() < static_cast<size_t>(sizes.workers()))
+    workers_.push_back({std::make_unique<ActivationBuffers>(device_), {}});
+  for (const BlockWorker& worker : workers_) worker.buffers->ensure_block(rows, config_);
   note_memory();
-  return lanes_;
+  return workers_;
 }
 
 int32_t Model::last_attention() const {
@@ -103,10 +103,10 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     step->clear_pages();
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
-  std::vector<Lane>& lanes = lanes_of(step->rows());
+  std::vector<BlockWorker>& workers = workers_of(step->rows());
   std::vector<PassAdapter> adapters = adapters_of(plan);
   Pass pass{device_, *step, config_, rotations_, b, times_, adapters};
-  RowPieces pieces(pass, layers_, weights_.layers, lanes);
+  RowPieces pieces(pass, layers_, weights_.layers, workers);
   const int64_t last = plan.kept.on ? last_mixer(layers_) : -1;
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (stop && stop()) return nullptr;

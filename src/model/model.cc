@@ -125,7 +125,7 @@ void Model::warm_up(int64_t rows) {
 void Model::note_memory() {
   int64_t bytes =
       buffers_->bytes() + reserved_bytes_ + static_cast<int64_t>(device_.workspace_now());
-  for (const Lane& lane : lanes_) bytes += lane.buffers->bytes();
+  for (const BlockWorker& worker : workers_) bytes += worker.buffers->bytes();
   times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, bytes);
 }
 

@@ -41,7 +41,7 @@
 namespace prefix {
 
 class ActivationBuffers;
-struct Lane;
+struct BlockWorker;
 struct PassAdapter;
 
 struct LayerWeights {
@@ -223,7 +223,7 @@ class Model {
  private:
   void ensure_rows(int64_t rows);
   std::vector<PassAdapter> adapters_of(const StepPlan& plan);
-  std::vector<Lane>& lanes_of(int64_t rows);
+  std::vector<BlockWorker>& workers_of(int64_t rows);
   void keep_reads(const StepPlan& plan, ops::Step& step, std::vector<PassAdapter>& adapters);
   void count_flops(size_t layer, int64_t mixed, int64_t rows);
   void warm_up(int64_t rows);
@@ -244,8 +244,8 @@ class Model {
   Weights weights_;
   std::vector<Rotation> rotations_;  // LayerSpec::rope_table
   std::unique_ptr<ActivationBuffers> buffers_;
-  std::vector<Lane> lanes_;  // of steps in blocks of rows
-  std::vector<Lane> no_lanes_;
+  std::vector<BlockWorker> workers_;  // of steps in blocks of rows
+  std::vector<BlockWorker> no_workers_;
   Adapters adapters_;
   int64_t selected_ = 0;        // rows
   int64_t reserved_bytes_ = 0;  // of the device itself

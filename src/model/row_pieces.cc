@@ -12,17 +12,17 @@ void RowPieces::run_in(Pass pass) const {
 void RowPieces::run_blocks() {
   const Clock::time_point start = Clock::now();
   pass_.device.over_blocks(pass_.rows(), [&](const ops::RowBlock& block) {
-    Lane& lane = lanes_[static_cast<size_t>(block.lane)];
-    lane.buffers->begin_at(pass_.buffers, block.first);
-    run_in({block.device, pass_.step, pass_.config, pass_.rotations, *lane.buffers, lane.times,
+    BlockWorker& worker = workers_[static_cast<size_t>(block.worker)];
+    worker.buffers->begin_at(pass_.buffers, block.first);
+    run_in({block.device, pass_.step, pass_.config, pass_.rotations, *worker.buffers, worker.times,
             pass_.adapters, 0, block.first, block.rows});
   });
   // Of the time that all of it took each kind has the share that it had on the threads.
   int64_t gemm = 0, other = 0;
-  for (Lane& lane : lanes_) {
-    gemm += lane.times.gemm_ns;
-    other += lane.times.other_ns;
-    lane.times = {};
+  for (BlockWorker& worker : workers_) {
+    gemm += worker.times.gemm_ns;
+    other += worker.times.other_ns;
+    worker.times = {};
   }
   const int64_t all = ns_since(start);
   const double share =
@@ -35,7 +35,7 @@ void RowPieces::run_blocks() {
 void RowPieces::run() {
   if (!pieces_.empty() && pass_.rows() > 0) {
     // The rows that are kept may be too few for blocks.
-    if (lanes_.empty() || pass_.device.sizes().block_rows(pass_.rows()) == 0)
+    if (workers_.empty() || pass_.device.sizes().block_rows(pass_.rows()) == 0)
       run_in(pass_);
     else
       run_blocks();

@@ -18,8 +18,8 @@
 
 namespace prefix {
 
-// What each thread has of its own.
-struct Lane {
+// What each thread that takes blocks has of its own.
+struct BlockWorker {
   std::unique_ptr<ActivationBuffers> buffers;
   ModelTimes times;
 };
@@ -30,8 +30,8 @@ class RowPieces {
 
   // `pass`: over all rows.
   RowPieces(Pass& pass, const std::vector<LayerSpec>& layers,
-            const std::vector<LayerWeights>& weights, std::vector<Lane>& lanes)
-      : pass_(pass), layers_(layers), weights_(weights), lanes_(lanes) {}
+            const std::vector<LayerWeights>& weights, std::vector<BlockWorker>& workers)
+      : pass_(pass), layers_(layers), weights_(weights), workers_(workers) {}
 
   void add(size_t layer, Piece piece) { pieces_.push_back({layer, piece}); }
   // All that were added since the last run.
@@ -48,7 +48,7 @@ class RowPieces {
   Pass& pass_;
   const std::vector<LayerSpec>& layers_;
   const std::vector<LayerWeights>& weights_;
-  std::vector<Lane>& lanes_;
+  std::vector<BlockWorker>& workers_;
   std::vector<OfLayer> pieces_;
 };
 

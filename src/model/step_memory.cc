@@ -14,7 +14,7 @@ ActivationRows activation_rows(const ModelConfig& config, const ops::DeviceSizes
   // Operations follow each other: a gate of attention waits in c until attention has ended, and a
   // block that every row uses stands beside experts, which take all rows together.
   if (config.attention_gate || config.experts.shared) return {all, all, 0};
-  return {all, device.most_without_blocks(all), device.longest_block(all)};
+  return {all, device.max_rows_without_blocks(all), device.longest_block(all)};
 }
 
 ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device) {
@@ -146,7 +146,7 @@ int64_t step_bytes(const ModelConfig& config, const ops::DeviceSizes& device,
   const ActivationRows rows = activation_rows(config, device, shape.rows);
   const ActivationWidths w = activation_widths(config, device);
   return static_cast<int64_t>(w.bytes(rows) +
-                              static_cast<size_t>(device.lanes()) * w.block_bytes(rows) +
+                              static_cast<size_t>(device.workers()) * w.block_bytes(rows) +
                               logit_bytes(config, device, shape.rows) +
                               answer_bytes(device, shape.rows) + device.workspace_bytes(shape));
 }

@@ -88,7 +88,7 @@ struct AttentionPlan {
 inline constexpr int64_t kLeastItemsPerThread = 4;
 // The most tiles of a plan that are cut so: with more of them each is one item for a kv head. The
 // order of merging is the same either way.
-inline int64_t most_split_tiles(int64_t kv_heads, int64_t threads) {
+inline int64_t max_split_tiles(int64_t kv_heads, int64_t threads) {
   return (kLeastItemsPerThread * threads - 1) / kv_heads;
 }
 

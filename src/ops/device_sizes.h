@@ -101,9 +101,9 @@ class DeviceSizes {
   // has at most; 0: so few that they are computed operation by operation.
   virtual int64_t block_rows(int64_t /*rows*/) const { return 0; }
   // Of steps of up to so many rows: the longest without blocks, and the longest block.
-  virtual int64_t most_without_blocks(int64_t rows) const { return rows; }
+  virtual int64_t max_rows_without_blocks(int64_t rows) const { return rows; }
   virtual int64_t longest_block(int64_t /*rows*/) const { return 0; }
-  virtual int32_t lanes() const { return 1; }  // blocks at the same time
+  virtual int32_t workers() const { return 1; }  // that take blocks at the same time
   // Bytes that the device takes when it is made, and for steps up to this shape.
   virtual size_t own_bytes() const = 0;
   virtual size_t workspace_bytes(const ReserveShape& shape) const = 0;

@@ -70,7 +70,7 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
     return make_cpu_device({.types = options.types,
                             .isa = options.isa,
                             .threads = options.threads,
-                            .lanes = options.lanes,
+                            .workers = options.workers,
                             .observer = options.observer});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device ", quote(options.name));
@@ -88,7 +88,7 @@ std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options) {
     return cpu_device_sizes({.types = options.types,
                              .isa = options.isa,
                              .threads = options.threads,
-                             .lanes = options.lanes});
+                             .workers = options.workers});
   const GpuInfo gpu = gpu_of(options.name);
   return std::make_unique<gpu::GpuSizes>(options.types, gpu.processors, gpu.total_bytes);
 }

@@ -32,7 +32,7 @@ struct DeviceOptions {
   bool cuda_graphs = true;
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks
   CudaAttention wide_items = CudaAttention::kAuto;   // by warpgroups
-  int32_t lanes = 1;                                 // CpuOptions
+  int32_t workers = 1;                               // CpuOptions
   InputObserver* observer = nullptr;                 // CpuOptions
 };
 

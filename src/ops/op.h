@@ -56,8 +56,8 @@ struct StepArrays;
 struct RowBlock {
   int64_t first = 0;
   int64_t rows = 0;
-  Device& device;    // for operations on the calling thread alone
-  int32_t lane = 0;  // of those that compute at the same time
+  Device& device;      // for operations on the calling thread alone
+  int32_t worker = 0;  // of those that compute at the same time
 };
 
 class Device {
@@ -243,7 +243,7 @@ struct CpuOptions {
   NumericTypes types;
   std::string_view isa = "auto";      // auto, amx, avx512_bf16, avx512, avx2, scalar
   std::shared_ptr<Threads> threads;   // null: the calling thread alone
-  int32_t lanes = 1;                  // for sizes without threads: how many they will be
+  int32_t workers = 1;                // for sizes without threads: how many they will be
   InputObserver* observer = nullptr;  // null: none
 };
 

@@ -28,13 +28,13 @@ const KernelTable& table_of(Isa isa, const NumericTypes& types) {
 
 }  // namespace
 
-CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes)
+CpuSizes::CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t workers)
     : compute_type_(compute_type_of(types, kernels)),
       types_(types),
       kernels_(kernels),
       layer_rows_(kernels.gemm.layer_rows),
       block_step_(std::max(kernels.gemm.row_step, kPrefetchRows)),
-      lanes_(lanes) {}
+      workers_(workers) {}
 
 CpuDevice::CpuDevice(const CpuOptions& options)
     : CpuDevice(options, table_of(choose_isa(options.isa), options.types)) {}
@@ -56,7 +56,7 @@ CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
   CpuOptions alone = options;
   alone.threads = nullptr;
   for (int i = 0; i < threads_->count(); ++i)
-    lanes_.push_back(std::make_unique<CpuDevice>(alone, kernels));
+    worker_devices_.push_back(std::make_unique<CpuDevice>(alone, kernels));
 }
 
 int64_t CpuSizes::act_ld(int64_t columns) const {
@@ -67,17 +67,17 @@ int64_t CpuSizes::act_ld(int64_t columns) const {
 int64_t CpuSizes::f32_ld(int64_t columns) const { return round_up(columns, 32) + 16; }
 
 int64_t CpuSizes::block_rows(int64_t rows) const {
-  if (rows <= most_without_blocks(rows)) return 0;
-  const int64_t blocks = std::max(kLeastBlocks, rows / (layer_rows_ * lanes_)) * lanes_;
+  if (rows <= max_rows_without_blocks(rows)) return 0;
+  const int64_t blocks = std::max(kLeastBlocks, rows / (layer_rows_ * workers_)) * workers_;
   return round_up(ceil_div(rows, blocks), block_step_);
 }
 
-int64_t CpuSizes::most_without_blocks(int64_t rows) const {
-  return std::min(rows, kLeastBlocks * kLeastBlockRows * lanes_ - 1);
+int64_t CpuSizes::max_rows_without_blocks(int64_t rows) const {
+  return std::min(rows, kLeastBlocks * kLeastBlockRows * workers_ - 1);
 }
 
 int64_t CpuSizes::longest_block(int64_t rows) const {
-  return rows == most_without_blocks(rows)
+  return rows == max_rows_without_blocks(rows)
              ? 0
              : round_up(layer_rows_ * (kLeastBlocks + 1) / kLeastBlocks, block_step_);
 }
@@ -92,7 +92,7 @@ size_t CpuDevice::workspace_now() const {
   size_t bytes = partials_.bytes();
   for (int i = 0; i < threads_->count(); ++i)
     bytes += context_.scratch[i].bytes() + context_.wide[i].bytes();
-  for (const std::unique_ptr<CpuDevice>& lane : lanes_) bytes += lane->workspace_now();
+  for (const std::unique_ptr<CpuDevice>& device : worker_devices_) bytes += device->workspace_now();
   return bytes;
 }
 
@@ -204,7 +204,8 @@ void CpuDevice::over_blocks(int64_t rows, const std::function<void(const RowBloc
   const int64_t each = sizes_.block_rows(rows);
   PREFIX_CHECK(each > 0);
   threads_->run(ceil_div(rows, each), [&](int64_t index, int worker) {
-    Device& device = lanes_.empty() ? *this : *lanes_[static_cast<size_t>(worker)];
+    const auto own = static_cast<size_t>(worker);
+    Device& device = worker_devices_.empty() ? *this : *worker_devices_[own];
     const int64_t first = index * each;
     task({first, std::min(each, rows - first), device, worker});
   });
@@ -220,7 +221,7 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(options.types, table_of(choose_isa(options.isa), options.types),
-                                    options.threads ? options.threads->count() : options.lanes);
+                                    options.threads ? options.threads->count() : options.workers);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

@@ -16,7 +16,7 @@ namespace prefix::ops {
 class CpuSizes final : public DeviceSizes {
  public:
   // The kernels stay as long as these.
-  CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t lanes);
+  CpuSizes(const NumericTypes& types, const KernelTable& kernels, int32_t workers);
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
@@ -24,15 +24,15 @@ class CpuSizes final : public DeviceSizes {
   bool host_memory() const override { return true; }
   int64_t usable_bytes() const override;
   int64_t block_rows(int64_t rows) const override;
-  int64_t most_without_blocks(int64_t rows) const override;
+  int64_t max_rows_without_blocks(int64_t rows) const override;
   int64_t longest_block(int64_t rows) const override;
-  int32_t lanes() const override { return lanes_; }
+  int32_t workers() const override { return workers_; }
   size_t own_bytes() const override { return 0; }
   CpuWorkspace workspace(const ReserveShape& shape) const {
-    return cpu_workspace(shape, types_, kernels_, lanes_);
+    return cpu_workspace(shape, types_, kernels_, workers_);
   }
   size_t workspace_bytes(const ReserveShape& shape) const override {
-    return workspace(shape).bytes(lanes_);
+    return workspace(shape).bytes(workers_);
   }
 
  private:
@@ -40,7 +40,7 @@ class CpuSizes final : public DeviceSizes {
   NumericTypes types_;
   const KernelTable& kernels_;
   int64_t layer_rows_, block_step_;
-  int32_t lanes_;
+  int32_t workers_;
 };
 
 class CpuDevice final : public Device {
@@ -118,7 +118,7 @@ class CpuDevice final : public Device {
   CpuContext context_;
   CpuSizes sizes_;
   std::vector<std::unique_ptr<CpuDevice>>
-      lanes_;                        // for each of several threads one that has no other
+      worker_devices_;               // for each of several threads one that has no other
   std::vector<int32_t> not_finite_;  // of each row of the last step
 };
 

@@ -358,7 +358,7 @@ void StepBuilder::plan_attention(const PlannedRows& rows, AttentionPlan& attenti
 
 void StepBuilder::split_tiles(AttentionPlan& attention) const {
   const bool split = static_cast<int64_t>(attention.tiles.size()) <=
-                     most_split_tiles(shape_.kv_heads, shape_.threads);
+                     max_split_tiles(shape_.kv_heads, shape_.threads);
   for (int32_t t = 0; t < static_cast<int32_t>(attention.tiles.size()); ++t) {
     const AttentionTile& tile = attention.tiles[static_cast<size_t>(t)];
     const int32_t first = tile.first_key / kKeyChunk, last = tile.last_position / kKeyChunk;

@@ -47,7 +47,7 @@ TEST(AttentionStates, WorkspaceHoldsThoseOfTilesThatAreCut) {
       for (int32_t rows = 1; rows <= kRows; rows += rows < 30 ? 1 : 23)
         most = std::max(most, bytes_of_plan(step, tokens, rows, shape.kv.d_padded()));
       EXPECT_EQ(most > 0, tokens > kKeyChunk);
-      EXPECT_EQ(most_partial_bytes(shape, threads), most) << threads << " threads, " << tokens;
+      EXPECT_EQ(max_partial_bytes(shape, threads), most) << threads << " threads, " << tokens;
     }
   }
 }

@@ -20,7 +20,7 @@ CpuDevice device_of(int threads) {
 TEST(RowBlocks, OfFewRowsThereAreNone) {
   for (const int threads : {1, 2, 5}) {
     const CpuDevice device = device_of(threads);
-    EXPECT_EQ(device.sizes().lanes(), threads);
+    EXPECT_EQ(device.sizes().workers(), threads);
     for (const int64_t rows : {0, 1, 47, 95}) EXPECT_EQ(device.sizes().block_rows(rows), 0) << rows;
     EXPECT_EQ(device.sizes().block_rows(96 * threads - 1), 0);
     EXPECT_GT(device.sizes().block_rows(96 * threads), 0);
@@ -64,38 +64,38 @@ TEST(RowBlocks, HoldEachRowOnceAndComputeAlone) {
       std::vector<std::atomic<int>> seen(static_cast<size_t>(rows)), busy(3);
       device.over_blocks(rows, [&](const RowBlock& block) {
         EXPECT_LE(block.rows, device.sizes().block_rows(rows));
-        ASSERT_GE(block.lane, 0);
-        ASSERT_LT(block.lane, device.sizes().lanes());
-        EXPECT_EQ(busy[static_cast<size_t>(block.lane)]++, 0);
-        EXPECT_EQ(block.device.sizes().lanes(), 1);
+        ASSERT_GE(block.worker, 0);
+        ASSERT_LT(block.worker, device.sizes().workers());
+        EXPECT_EQ(busy[static_cast<size_t>(block.worker)]++, 0);
+        EXPECT_EQ(block.device.sizes().workers(), 1);
         // It neither waits for the threads of the step nor hands them anything.
         int64_t sum = 0;
         block.device.parallel(5, [&](int64_t i) { sum += i; });
         EXPECT_EQ(sum, 10);
         for (int64_t row = block.first; row < block.first + block.rows; ++row)
           ++seen[static_cast<size_t>(row)];
-        --busy[static_cast<size_t>(block.lane)];
+        --busy[static_cast<size_t>(block.worker)];
       });
       for (const std::atomic<int>& times : seen) ASSERT_EQ(times, 1);
     }
   }
 }
 
-// What an operation needs besides its arrays, such as rows as whole numbers, belongs to its lane.
-TEST(RowBlocks, EachLaneHasItsOwnDevice) {
+// What an operation needs besides its arrays, such as rows as whole numbers, belongs to its worker.
+TEST(RowBlocks, EachWorkerHasItsOwnDevice) {
   constexpr int kThreads = 3;
   CpuDevice device = device_of(kThreads);
-  std::vector<Device*> of_lane(kThreads);
+  std::vector<Device*> of_worker(kThreads);
   std::latch all(kThreads);
   device.over_blocks(96 * kThreads, [&](const RowBlock& block) {
-    Device*& mine = of_lane[static_cast<size_t>(block.lane)];
+    Device*& mine = of_worker[static_cast<size_t>(block.worker)];
     if (mine == nullptr) {
       mine = &block.device;
-      all.arrive_and_wait();  // no lane takes all the blocks
+      all.arrive_and_wait();  // no worker takes all the blocks
     }
     EXPECT_EQ(mine, &block.device);
   });
-  EXPECT_EQ(std::set<Device*>(of_lane.begin(), of_lane.end()).size(), size_t{kThreads});
+  EXPECT_EQ(std::set<Device*>(of_worker.begin(), of_worker.end()).size(), size_t{kThreads});
 }
 
 }  // namespace

@@ -29,19 +29,19 @@ TEST(Workspace, AllScratchOfTheDeviceIsCounted) {
   EXPECT_EQ(device.workspace_now(), all);
   // Whichever threads take the blocks.
   device.over_blocks(1000, [](const RowBlock& block) {
-    const CpuContext& lane = static_cast<CpuDevice&>(block.device).context();
-    EXPECT_NE(lane.scratch, nullptr);
-    lane.scratch[0].reserve(1 << 20);
-    lane.wide[0].reserve(1 << 20);
-    lane.partials->reserve(1 << 20);
+    const CpuContext& own = static_cast<CpuDevice&>(block.device).context();
+    EXPECT_NE(own.scratch, nullptr);
+    own.scratch[0].reserve(1 << 20);
+    own.wide[0].reserve(1 << 20);
+    own.partials->reserve(1 << 20);
   });
-  const size_t lanes = device.workspace_now() - all;
-  EXPECT_GE(lanes, size_t{3} << 20);
-  EXPECT_LE(lanes, size_t{9} << 20);
-  EXPECT_EQ(lanes % (size_t{3} << 20), 0u);
+  const size_t of_workers = device.workspace_now() - all;
+  EXPECT_GE(of_workers, size_t{3} << 20);
+  EXPECT_LE(of_workers, size_t{9} << 20);
+  EXPECT_EQ(of_workers % (size_t{3} << 20), 0u);
   // What a smaller call needs is there already.
   device.context().partials->reserve(1);
-  EXPECT_EQ(device.workspace_now(), all + lanes);
+  EXPECT_EQ(device.workspace_now(), all + of_workers);
 }
 
 // Rows of one step need none of what another kind of model would have them take.
@@ -64,16 +64,16 @@ TEST(Workspace, EachPartIsForWhatTheModelHas) {
   const CpuWorkspace dense = of(kBf16Types, 1);
   EXPECT_EQ(dense.partials, 0u) << "no tile is cut, and nothing is made whole numbers";
   EXPECT_GT(dense.scratch, 0u);
-  EXPECT_EQ(dense.lane, 0u);
+  EXPECT_EQ(dense.worker_device, 0u);
   EXPECT_EQ(dense.bytes(1), dense.scratch + dense.wide);
 
   NumericTypes whole = kBf16Types;
   whole.int8 = kInt8All;
   EXPECT_GE(of(whole, 1).partials, 500u * 1024);
-  EXPECT_EQ(of(whole, 4).lane, 0u) << "of a model without blocks";
+  EXPECT_EQ(of(whole, 4).worker_device, 0u) << "of a model without blocks";
   shape.block = 72;
-  EXPECT_GE(of(whole, 4).lane, 72u * 1024 + 1024 * sizeof(float));
-  EXPECT_EQ(of(whole, 1).lane, 0u) << "one thread has the device itself";
+  EXPECT_GE(of(whole, 4).worker_device, 72u * 1024 + 1024 * sizeof(float));
+  EXPECT_EQ(of(whole, 1).worker_device, 0u) << "one thread has the device itself";
   shape.experts = 4;
   shape.expert_widest = 512;
   EXPECT_GE(of(whole, 1).partials, 4 * 500u * (512 + 2 * 64));

@@ -40,23 +40,23 @@ struct SoftmaxStates {
 };
 
 // Rows of the largest tiles of attention.
-inline int64_t most_tile_rows(const ReserveShape& shape) {
+inline int64_t max_tile_rows(const ReserveShape& shape) {
   return std::max<int64_t>(1, kAttentionTileRows * shape.kv.kv_heads / shape.heads);
 }
 
 // Of the largest tile that steps up to this shape have.
 inline SoftmaxStates largest_states(const ReserveShape& shape) {
   const int64_t group = shape.heads / shape.kv.kv_heads;
-  return {std::min(shape.rows, most_tile_rows(shape)) * group, shape.kv.d_padded()};
+  return {std::min(shape.rows, max_tile_rows(shape)) * group, shape.kv.d_padded()};
 }
 
 // The most partial slots that they have: every tile that is cut has every chunk.
-inline size_t most_partial_bytes(const ReserveShape& shape, int64_t threads) {
+inline size_t max_partial_bytes(const ReserveShape& shape, int64_t threads) {
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t positions = std::min(shape.positions, shape.pages * kPageTokens);
   if (kv_heads == 0 || positions <= kKeyChunk) return 0;
   const int64_t tiles =
-      std::min(ceil_div(shape.rows, most_tile_rows(shape)), most_split_tiles(kv_heads, threads));
+      std::min(ceil_div(shape.rows, max_tile_rows(shape)), max_split_tiles(kv_heads, threads));
   return largest_states(shape).partial_bytes(tiles * ceil_div(positions, kKeyChunk), kv_heads);
 }
 

@@ -49,7 +49,7 @@ inline ActivationBuffer from_row(ActivationBuffer x, int64_t row, size_t act_byt
 }
 
 // The longest part of k that a pass takes, of products with k up to `widest`.
-inline int64_t most_k_block(const GemmKernels& gemm, size_t operand_bytes, int64_t widest) {
+inline int64_t max_k_block(const GemmKernels& gemm, size_t operand_bytes, int64_t widest) {
   return round_up(std::min(gemm.k_block_bytes / static_cast<int64_t>(operand_bytes), widest),
                   kStepK);
 }

@@ -20,16 +20,16 @@ class Needs {
       : shape_(shape), types_(types), kernels_(kernels), threads_(threads) {}
 
   size_t partials() const {
-    return std::max({most_partial_bytes(shape_, threads_), quantised(), gates(), convolution()});
+    return std::max({max_partial_bytes(shape_, threads_), quantised(), gates(), convolution()});
   }
   size_t scratch() const { return std::max({attention_task(), row_in_floats(), states()}); }
   size_t wide() const {
     if (types_.weights != WeightFormat::kBf16 || kernels_.gemm.tile_wide == nullptr) return 0;
-    return WidePanels::bytes(std::max({most_k_block(kernels_.gemm, act_bytes(), widest()),
+    return WidePanels::bytes(std::max({max_k_block(kernels_.gemm, act_bytes(), widest()),
                                        shape_.kv.d_padded(), int64_t{kKeyBlock}}));
   }
   // Experts, recurrences and heads go over all rows together.
-  size_t lane() const {
+  size_t worker_device() const {
     if (threads_ == 1 || shape_.block == 0) return 0;
     return wide() + quantised_rows(shape_.block, row_bytes(shape_.widest)) +
            (types_.int8 != 0 ? floats(shape_.widest) : 0);
@@ -96,7 +96,7 @@ class Needs {
 CpuWorkspace cpu_workspace(const ReserveShape& shape, const NumericTypes& types,
                            const KernelTable& kernels, int64_t threads) {
   const Needs needs(shape, types, kernels, threads);
-  return {needs.partials(), needs.scratch(), needs.wide(), needs.lane()};
+  return {needs.partials(), needs.scratch(), needs.wide(), needs.worker_device()};
 }
 
 }  // namespace prefix::ops

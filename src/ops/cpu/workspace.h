@@ -12,13 +12,13 @@
 namespace prefix::ops {
 
 struct CpuWorkspace {
-  size_t partials = 0;  // CpuContext::partials
-  size_t scratch = 0;   // of a thread
-  size_t wide = 0;      // of a thread
-  size_t lane = 0;      // of the device that a thread has for blocks of rows; 0: there are none
+  size_t partials = 0;       // CpuContext::partials
+  size_t scratch = 0;        // of a thread
+  size_t wide = 0;           // of a thread
+  size_t worker_device = 0;  // what a thread has for blocks of rows; 0: there are none
 
   size_t bytes(int64_t threads) const {
-    return partials + static_cast<size_t>(threads) * (scratch + wide + lane);
+    return partials + static_cast<size_t>(threads) * (scratch + wide + worker_device);
   }
 };
 
