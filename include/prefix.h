@@ -442,9 +442,14 @@ typedef struct prefix_engine_stats {
   /* Of the products that gemm_us took: two for each multiply-add with a weight of the model. 0, as
    * the times are, where the device computes after its calls have returned (a GPU). */
   int64_t gemm_flops;
+  /* Of generations with draft_tokens: tokens that were guessed and checked, and those of them that
+   * the model said as well, each of which saved a step. */
+  int64_t draft_tokens, draft_tokens_accepted;
 } prefix_engine_stats;
 #define PREFIX_ENGINE_STATS_INIT         \
   {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
+   0,                                    \
    0,                                    \
    0,                                    \
    0,                                    \

@@ -110,6 +110,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   s.stop_tokens = int_list(o.get("stop_tokens"));
   s.logprobs = o.get_bool("logprobs");
   spec.top_logprobs = static_cast<int32_t>(o.get_int("top_logprobs"));
+  spec.draft_tokens = static_cast<int32_t>(o.get_int("draft_tokens"));
   return spec;
 }
 

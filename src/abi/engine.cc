@@ -205,7 +205,7 @@ prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine
     COPY(fetch_skipped_tokens), COPY(fetch_timeouts), COPY(miss_first_seen), COPY(miss_namespace);
     COPY(miss_budget), COPY(miss_evicted), COPY(miss_granularity);
     COPY(miss_state), COPY(states), COPY(state_bytes), COPY(state_evictions);
-    COPY(live_state_bytes_peak), COPY(gemm_flops);
+    COPY(live_state_bytes_peak), COPY(gemm_flops), COPY(draft_tokens), COPY(draft_tokens_accepted);
 #undef COPY
 #define COPY_TIME(field) t.field##_us = s.field##_ns / 1000
     COPY_TIME(gemm), COPY_TIME(attention), COPY_TIME(other), COPY_TIME(plan), COPY_TIME(run);

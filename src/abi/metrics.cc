@@ -97,6 +97,10 @@ void add_numbers(const EngineStats& s, Exposition& out) {
       {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
       {"prefix_gemm_flops_total", "counter", "Operations of these products, two a multiply-add",
        number(s.gemm_flops)},
+      {"prefix_draft_tokens_total", "counter",
+       "Tokens of generations that were guessed and checked", number(s.draft_tokens)},
+      {"prefix_draft_tokens_accepted_total", "counter", "Those of them that the model said as well",
+       number(s.draft_tokens_accepted)},
       {"prefix_attention_seconds_total", "counter", "Time in attention",
        number(s.attention_ns) * 1e-9},
   };

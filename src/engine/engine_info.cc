@@ -55,6 +55,8 @@ EngineStats Engine::stats_now() const {
   s.tokens_cached = c.cached;
   s.tokens_shared = c.shared;
   s.tokens_generated = c.generated;
+  s.draft_tokens = c.drafted;
+  s.draft_tokens_accepted = c.drafts_accepted;
   s.steps = c.steps;
   s.rows = c.rows;
   s.plan_ns = c.plan_ns;

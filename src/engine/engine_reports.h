@@ -43,6 +43,7 @@ struct EngineStats {
   int64_t states = 0, state_bytes = 0, state_evictions = 0, live_state_bytes_peak = 0;
   int64_t gemm_ns = 0, attention_ns = 0, other_ns = 0, plan_ns = 0, run_ns = 0, load_ns = 0;
   int64_t gemm_flops = 0;
+  int64_t draft_tokens = 0, draft_tokens_accepted = 0;
 };
 
 struct CacheInfo {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/logit_bias.h"
 #include "engine/options_json.h"
+#include "engine/request.h"
 #include "ops/devices.h"
 #include "ops/logits.h"
 #include "tree/policy.h"
@@ -150,10 +151,14 @@ constexpr OptionInfo kTable[] = {
     {"stop_tokens", T::kIntList, S::kGenerate, "", 0, 2147483647, "",
      "Further token ids that end generation, as 1,2,3."},
     {"logprobs", T::kBool, S::kGenerate, "false", 0, 0, "",
-     "Keep the log-probability of each generated token. Not of tasks."},
+     "Keep the log-probability of each generated token."},
     {"top_logprobs", T::kInt, S::kGenerate, "0", 0, ops::kMaxCandidates, "",
      "Keep so many of the likeliest tokens and their log-probabilities for each generated token, "
-     "and for each scored one of a request for log-probabilities. Not of tasks."},
+     "and for each scored one of a request for log-probabilities."},
+    {"draft_tokens", T::kInt, S::kGenerate, "0", 0, kMaxDraftTokens, "",
+     "Guess up to so many tokens, from what the cache has behind the same prompt and from what came "
+     "behind the same tokens before, and check them in one step; 0 = none. Tokens stay the same; "
+     "answers that repeat their prompt or an earlier answer come several times as fast."},
     {"pooling", T::kString, S::kEmbedding, "last", 0, 0, "last|mean|first|tokens",
      "Which final hidden states make the vector: of the last token, the mean of all, of the first; "
      "tokens = a vector of each, not of tasks."},

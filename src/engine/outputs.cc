@@ -32,7 +32,16 @@ void refuse_not_finite(Output& output) {
 }
 
 Sequence& sequence_of(const Output& output) { return output.request->sequences[output.sequence]; }
-Sampler& sampler_of(const Output& output) { return *sequence_of(output).sampler; }
+Sampler& sampler_of(const Output& output) {
+  Sequence& s = sequence_of(output);
+  return output.draft > 0 ? s.draft.samplers[static_cast<size_t>(output.draft - 1)] : *s.sampler;
+}
+
+// Of a generation, where the likeliest tokens of the row go.
+std::span<ops::Candidate> top_of(const Output& output) {
+  const auto k = static_cast<size_t>(output.request->spec().top_logprobs);
+  return std::span(sequence_of(output).top).subspan(k * static_cast<size_t>(output.draft), k);
+}
 
 // From logits to log-probs.
 void subtract(std::span<ops::Candidate> list, double log_sum) {
@@ -123,7 +132,7 @@ void Heads::keep_top(const Read& read) const {
   const std::span<const ops::Candidate> likely = reads_.candidates(read.candidates).first(k);
   const double log_sum = ops::log_sum_exp(reads_.stats(output.selected));
   if (spec.task == Task::kGenerate) {
-    std::vector<ops::Candidate>& top = sequence_of(output).top;
+    const std::span<ops::Candidate> top = top_of(output);
     std::ranges::copy(likely, top.begin());
     subtract(top, log_sum);
     return;
@@ -186,7 +195,7 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
       output.message = e.message();
       return;
     }
-    std::vector<ops::Candidate>& top = sequence_of(output).top;
+    const std::span<ops::Candidate> top = top_of(output);
     if (top.empty()) return;
     ops::top_candidates(row, top);
     subtract(top, ops::log_sum_exp(row));

@@ -23,6 +23,7 @@ struct Output {
   RunningRequest* request = nullptr;
   size_t sequence = 0;
   int32_t position = 0;
+  int32_t draft = 0;     // generate: behind so many tokens of its draft
   int32_t row = 0;       // kKept: `values` has it, and no step computes it
   int32_t selected = 0;  // index among the selected rows of its head
   // Filled by compute():

@@ -25,6 +25,9 @@ enum class Pooling : int32_t { kLast = 0, kMean = 1, kFirst = 2, kTokens = 3 };
 
 enum class Finish : int32_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };
 
+// Of a draft: as many as a step may check.
+inline constexpr int32_t kMaxDraftTokens = 32;
+
 struct LogitBias {
   int32_t token = 0;
   float bias = 0;
@@ -88,6 +91,8 @@ struct RequestSpec {
   std::shared_ptr<const Constraint> constraint;
   // kGenerate, kLogprobs: so many of the most likely tokens of each place are kept.
   int32_t top_logprobs = 0;
+  // kGenerate: so many tokens at most are guessed and checked in a step; 0: none.
+  int32_t draft_tokens = 0;
   int64_t user_tag = 0;
 };
 

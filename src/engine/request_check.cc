@@ -201,6 +201,9 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
     case Task::kGenerate:
       check_sampling(spec.sampling, config.vocab_size);
       check_top(spec.top_logprobs, config.vocab_size);
+      if (spec.draft_tokens < 0 || spec.draft_tokens > kMaxDraftTokens)
+        fail(Code::kOutOfRange, "draft_tokens is ", spec.draft_tokens, "; it must lie in [0, ",
+             kMaxDraftTokens, "]");
       if (limits.state_pages > 0) check_states(spec, limits);
       break;
     case Task::kWarm:

@@ -264,12 +264,13 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, bool hollow)
   return id;
 }
 
-// Shortens a leaf that is not held to `length` > 0 tokens and frees the pages behind it.
+// Shortens a leaf to `length` > 0 tokens and frees the pages behind it.
 void Tree::cut(NodeId id, int32_t length) {
   Node& n = nodes_[id];
-  PREFIX_CHECK(n.subtree_locks == 0);
+  PREFIX_CHECK(n.first_child == kNoNode);
   ++changes_;
   forget_state(id);
+  if (n.subtree_locks > 0) held_tokens_ -= n.length - length;
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
     const int32_t page = n.last_page;
@@ -521,6 +522,26 @@ NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const At
   return id;
 }
 
+bool Tree::grows(NodeId id, const AttachOptions& use) const {
+  const Node& n = nodes_[id];
+  const bool is_end = n.first_child == kNoNode && !has_state(id);
+  const bool worth_more = n.uses > 1 || n.priority > use.priority || ends_after(id, use.expires_ms);
+  return is_end && !worth_more;
+}
+
+bool Tree::grows_alone(NodeId id, int32_t length, const AttachOptions& use) const {
+  const Node& n = nodes_[id];
+  return n.end() == length && n.locks == 1 && n.subtree_locks == 1 && grows(id, use);
+}
+
+int32_t Tree::retreat(NodeId id, int32_t length) {
+  const Node& n = nodes_[id];
+  PREFIX_CHECK(n.locks == 1 && n.subtree_locks == 1 && n.start + n.computed <= length);
+  const int32_t before = page_count(n);
+  cut(id, length - n.start);
+  return before - page_count(n);
+}
+
 NodeId Tree::advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
                      int32_t* pages_taken) {
   *pages_taken = 0;
@@ -538,11 +559,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, const AttachOpt
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
   }
   NodeId to = child(at, token);
-  const bool is_end = nodes_[at].first_child == kNoNode && at == from && !has_state(at);
-  const Node& leaf = nodes_[at];
-  const bool worth_more =
-      leaf.uses > 1 || leaf.priority > use.priority || ends_after(at, use.expires_ms);
-  if (is_end && !worth_more) {
+  if (at == from && grows(at, use)) {
     const int32_t before = page_count(nodes_[at]);
     write_tokens(at, std::span(&token, 1), use.slides);
     ++held_tokens_;

@@ -147,6 +147,13 @@ class Tree {
   NodeId advance(NodeId from, int32_t length, int32_t token, const AttachOptions& use,
                  int32_t* pages_taken);
 
+  // A path of `length` tokens that ends where a node ends, which one sequence alone holds and
+  // advance() would make longer.
+  bool grows_alone(NodeId id, int32_t length, const AttachOptions& use) const;
+  // Takes tokens back, none of them computed, by which advance() made a node longer that one
+  // sequence alone holds: its path ends with `length` tokens again. Returns the pages that are free.
+  int32_t retreat(NodeId id, int32_t length);
+
   // The node on the path to `id` that ends after `length` tokens, made by a split when there is
   // none. Locks stay with `id`.
   NodeId end_at(NodeId id, int32_t length);
@@ -384,6 +391,8 @@ class Tree {
   void let_go(NodeId id, bool keep);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
+  // advance() makes the node longer instead of a branch.
+  bool grows(NodeId id, const AttachOptions& use) const;
   // The node ends in mid-page, and nothing below it uses the rest. A page that slides or is hollow
   // is not lent: it comes and goes with the rows of one path.
   bool lends_page(NodeId id) const;

@@ -1,6 +1,6 @@
 // The promise of the library: a request's result has the same bits whether it runs alone or in a
 // batch, in any order, with sharing on or off, with one thread or two, in prefill chunks of any
-// size, cold or from the cache, at each instruction-set level that the machine has.
+// size, cold or from the cache, with drafts or without, at each instruction-set level that the machine has.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -114,6 +114,7 @@ void compare_ways(const tools::CheckpointShape& shape, const Level& level, int r
   struct Variant {
     const char* name;
     std::shared_ptr<Engine> engine;
+    int32_t draft_tokens = 0;
   };
   const Variant variants[] = {
       {"batched, 2 threads, cached",
@@ -129,6 +130,7 @@ void compare_ways(const tools::CheckpointShape& shape, const Level& level, int r
        make_engine(
            checkpoint,
            {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
+      {"drafts", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}}), 5},
   };
   int compared = 0;
   for (unsigned seed = 0; compared < requests; ++seed) {
@@ -149,6 +151,7 @@ void compare_ways(const tools::CheckpointShape& shape, const Level& level, int r
       std::shuffle(order.begin(), order.end(), random);
       std::vector<RequestSpec> shuffled;
       for (size_t i : order) shuffled.push_back(batch[i]);
+      for (RequestSpec& spec : shuffled) spec.draft_tokens = v.draft_tokens;
       const auto job = v.engine->submit(shuffled);
       job->wait(-1);
       for (size_t i = 0; i < order.size(); ++i)

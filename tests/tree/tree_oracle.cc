@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace prefix::testing_support {
 namespace {
@@ -281,11 +282,19 @@ void CheckedTree::score(const Sequence& s, int32_t from, int32_t end) {
       e->logprobs[static_cast<size_t>(i - e->start)] = values[static_cast<size_t>(i - from)];
 }
 
+// The next token makes the leaf longer.
+bool CheckedTree::grows(const Sequence& s) {
+  const Edge& e = *s.edge;
+  return std::cmp_equal(e.end(), s.tokens.size()) && e.children == 0 && e.uses < 2 &&
+         end_of(e) <= end_of(s.use.expires_ms) && e.priority <= s.use.priority;
+}
+
 void CheckedTree::advance(Sequence& s, char token) {
   const auto length = static_cast<int32_t>(s.tokens.size());
   Path longer = s.tokens + token;
   const Found found = find(s.root, longer);
   int32_t pages = 0;
+  same("grows_alone", tree_.grows_alone(s.edge->id, length, s.use), grows(s) && s.edge->locks == 1);
   const NodeId id = tree_.advance(s.edge->id, length, token, s.use, &pages);
   Edge* from = s.edge;
   int32_t taken = 0;
@@ -298,9 +307,7 @@ void CheckedTree::advance(Sequence& s, char token) {
       ++s.edge->uses;
       s.edge->priority = std::max(s.edge->priority, s.use.priority);
     }
-  } else if (from->end() == length && from->children == 0 && from->uses < 2 &&
-             end_of(*from) <= end_of(s.use.expires_ms) &&
-             from->priority <= s.use.priority) {  // a leaf grows
+  } else if (grows(s)) {
     count(*from, -1);
     from->path = longer;
     from->logprobs.push_back(PagePool::kNotKnown);
@@ -335,6 +342,22 @@ void CheckedTree::advance(Sequence& s, char token) {
   pool_.unreserve(kept);
   s.reserved -= kept;
   reserved_ -= kept;
+}
+
+bool CheckedTree::can_retreat(const Sequence& s) const {
+  const Edge& e = *s.edge;
+  return std::cmp_equal(e.end(), s.tokens.size()) && e.children == 0 && e.locks == 1 &&
+         std::max(1, e.computed) < e.length();
+}
+
+void CheckedTree::retreat(Sequence& s, int32_t length) {
+  Edge* e = s.edge;
+  const int32_t before = e->own_pages();
+  const int32_t freed = tree_.retreat(e->id, length);
+  cut(e, length - e->start);
+  s.tokens.resize(static_cast<size_t>(length));
+  same("pages freed by retreat", freed, before - e->own_pages());
+  saw(kRetreat);
 }
 
 void CheckedTree::prolong(const Sequence& s, int64_t expires_ms) {

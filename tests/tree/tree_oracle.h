@@ -88,6 +88,7 @@ enum Event : size_t {
   kSplit,
   kSplitInPage,
   kGrowth,
+  kRetreat,
   kBranch,
   kLentPage,
   kEndInside,
@@ -98,10 +99,10 @@ enum Event : size_t {
 
 struct Events {
   static constexpr const char* kNames[kEvents] = {
-      "edges_evicted",    "tails_evicted",        "evicted_for_a_quota",  "evicted_as_expired",
-      "refused_by_quota", "refused_by_pool",      "splits_between_pages", "splits_in_a_page",
-      "leaves_grown",     "branches_decoded",     "pages_lent",           "rests_that_end",
-      "answers_that_end", "edges_with_log_probs",
+      "edges_evicted",    "tails_evicted",    "evicted_for_a_quota",  "evicted_as_expired",
+      "refused_by_quota", "refused_by_pool",  "splits_between_pages", "splits_in_a_page",
+      "leaves_grown",     "leaves_shortened", "branches_decoded",     "pages_lent",
+      "rests_that_end",   "answers_that_end", "edges_with_log_probs",
   };
   int64_t counts[kEvents] = {};
 
@@ -133,6 +134,9 @@ class CheckedTree {
   void score(const Sequence& s, int32_t from, int32_t end);
   bool can_advance(const Sequence& s) const { return s.reserved > 0 || available() > 0; }
   void advance(Sequence& s, char token);
+  // The last tokens of a path that only this sequence holds, none of them computed.
+  bool can_retreat(const Sequence& s) const;
+  void retreat(Sequence& s, int32_t length);
   void prolong(const Sequence& s, int64_t expires_ms);
   void unlock(size_t sequence, bool keep);
   void end_at(Edge* edge, int32_t length);
@@ -197,6 +201,7 @@ class CheckedTree {
   void stamp(Edge* e);
   // The end of an edge and that of a use, later ones greater.
   static int64_t end_of(const Edge& e);
+  static bool grows(const Sequence& s);
   static int64_t end_of(int64_t expires_ms);
   static bool ends_before(const Edge& e, int64_t expires_ms) {
     return end_of(e) < end_of(expires_ms);

@@ -179,6 +179,16 @@ class RandomRun {
     return true;
   }
 
+  bool retreat(Sequence& s) {
+    if (!tree_.can_retreat(s)) return false;
+    const int32_t least = s.edge->start + std::max(1, s.edge->computed);
+    const auto length =
+        static_cast<int32_t>(least + below(s.tokens.size() - static_cast<size_t>(least)));
+    diary_.add("retreat (length)", length, 0, 0, s.tokens);
+    tree_.retreat(s, length);
+    return true;
+  }
+
   void unlock() {
     const size_t i = below(tree_.live().size());
     const bool keep = !chance(8);
@@ -265,6 +275,7 @@ class RandomRun {
     Sequence& s = live[below(live.size())];
     if (what < 760) return compute(s), true;
     if (what < 800) return score(s), true;
+    if (what < 840) return retreat(s);
     return advance(s);
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 
@@ -42,6 +43,8 @@ class LogitsProcessor {
   virtual std::optional<std::span<const int32_t>> tokens() const = 0;
   // May throw Error, which ends the request.
   virtual void process(const Logits& logits) = 0;
+  // With a state of its own, the same as this one's; null: its state cannot be copied.
+  virtual std::unique_ptr<LogitsProcessor> clone() const { return nullptr; }
   // The sequence goes on with this token.
   virtual void accept(int32_t token) = 0;
 };

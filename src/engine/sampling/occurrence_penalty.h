@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,6 +19,9 @@ class OccurrencePenalty final : public LogitsProcessor {
   std::optional<std::span<const int32_t>> tokens() const override { return seen_; }
   void process(const Logits& logits) override;
   void accept(int32_t token) override;
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<OccurrencePenalty>(*this);
+  }
 
  private:
   float presence_, frequency_;

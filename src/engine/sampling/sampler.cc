@@ -48,6 +48,15 @@ void Sampler::accept(int32_t token) {
   ++index_;
 }
 
+std::optional<Sampler> Sampler::fork() const {
+  Sampler other(options_, index_);
+  for (const auto& processor : processors_) {
+    other.add(processor->clone());
+    if (!other.processors_.back()) return std::nullopt;
+  }
+  return other;
+}
+
 void Sampler::process(const Logits& logits) {
   for (const auto& processor : processors_) processor->process(logits);
 }

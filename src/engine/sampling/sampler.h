@@ -70,7 +70,11 @@ class Sampler {
   // The sequence goes on with this token.
   void accept(int32_t token);
 
+  // Another one for the same place of the same sequence; none when a processor cannot be copied.
+  std::optional<Sampler> fork() const;
+
  private:
+  explicit Sampler(const Sampling& options, int64_t index) : options_(options), index_(index) {}
   void process(const Logits& logits);
 
   Sampling options_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,6 +27,9 @@ class TokenBias final : public LogitsProcessor {
     logits.for_each(tokens_, [this](float& logit, size_t i) { logit += biases_[i]; });
   }
   void accept(int32_t) override {}
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<TokenBias>(*this);
+  }
 
  private:
   std::vector<int32_t> tokens_;

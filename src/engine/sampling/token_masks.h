@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -18,6 +19,9 @@ class AllowedTokens final : public LogitsProcessor {
   std::optional<std::span<const int32_t>> tokens() const override { return std::nullopt; }
   void process(const Logits& logits) override;
   void accept(int32_t) override {}
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<AllowedTokens>(*this);
+  }
 
  private:
   std::vector<int32_t> allowed_;  // each once, ascending
@@ -33,6 +37,9 @@ class MinTokens final : public LogitsProcessor {
   }
   void process(const Logits& logits) override;
   void accept(int32_t) override { left_ -= left_ > 0; }
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<MinTokens>(*this);
+  }
 
  private:
   int32_t left_;

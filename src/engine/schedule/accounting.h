@@ -20,7 +20,8 @@ struct SchedulerCounters {
   int64_t running = 0, waiting = 0, finished = 0, failed = 0;              // requests
   int64_t given = 0, computed = 0, cached = 0, shared = 0, generated = 0;  // tokens
   int64_t steps = 0, rows = 0, plan_ns = 0, run_ns = 0;
-  int64_t looks = 0;  // of plans at requests that wait, and at their jobs
+  int64_t drafted = 0, drafts_accepted = 0;  // tokens of drafts
+  int64_t looks = 0;                         // of plans at requests that wait, and at their jobs
 };
 
 class Accounting {

@@ -99,23 +99,30 @@ int32_t Scheduler::fill_decode(int32_t budget) {
     std::ranges::stable_sort(decoding, {}, [](const auto& one) {
       return std::pair(-int64_t{one.first->spec().priority}, one.second->turn);
     });
+  int32_t drafts = rows_for_drafts(budget, decoding.size());
+  auto drafting = static_cast<int32_t>(std::ranges::count_if(
+      decoding, [](const auto& one) { return one.first->spec().draft_tokens > 0; }));
   int32_t used = 0;
   for (const auto& [request, s] : decoding) {
     if (used >= budget) break;
-    const Node& node = tree_.node(tree_.node_at(s->node, s->length - 1));
-    int32_t rows;
-    if (states_.on()) {
-      rows = builder_.scan(s->node, s->resume, s->length, budget - used).rows();
-    } else if (s->length - node.start <= node.computed) {
-      rows = builder_.recompute(s->node, s->length - 1);
-    } else {
-      rows = take(*s, budget - used);
-    }
+    const int32_t rows = add_decode_rows(*s, budget - used);
     used += rows;
     request->state->totals.rows += rows;
     s->turn = ++decode_turn_;
+    if (request->spec().draft_tokens == 0) continue;
+    const int32_t more = draft(*request, *s, drafts / drafting--);
+    drafts -= more;
+    used += more;
+    request->state->totals.rows += more;
   }
   return used;
+}
+
+int32_t Scheduler::add_decode_rows(const Sequence& s, int32_t budget) {
+  if (states_.on()) return builder_.scan(s.node, s.resume, s.length, budget).rows();
+  const Node& node = tree_.node(tree_.node_at(s.node, s.length - 1));
+  if (s.length - node.start <= node.computed) return builder_.recompute(s.node, s.length - 1);
+  return take(s, budget);
 }
 
 int32_t Scheduler::take(const Sequence& s, int32_t budget) {
@@ -181,20 +188,25 @@ void Scheduler::collect_outputs() {
     for (size_t i = 0; i < request->sequences.size(); ++i) {
       Sequence& s = request->sequences[i];
       if (s.outputs_left == 0) continue;
-      const auto read = [&](int32_t position) {
-        const int32_t row = builder_.row_of(s.node, position);
+      const auto read = [&](int32_t position, NodeId node, int32_t drafted = 0) {
+        const int32_t row = builder_.row_of(node, position);
         if (row >= 0) begin(*request);
         if (row >= 0 && is_read(*request, s, position))
-          outputs_.push_back(
-              {.request = request.get(), .sequence = i, .position = position, .row = row});
+          outputs_.push_back({.request = request.get(),
+                              .sequence = i,
+                              .position = position,
+                              .draft = drafted,
+                              .row = row});
         return row >= 0;
       };
       if (s.decoding) {
-        read(s.length - 1);
+        bool there = read(s.length - 1, s.node);
+        for (int32_t n = 1; n <= s.draft.count() && there; ++n)
+          there = read(s.length - 1 + n, s.draft.node, n);
         continue;
       }
-      while (s.recompute_read < s.recompute_next) read(s.recompute_read++);
-      while (s.output_next < s.output_end && read(s.output_next)) ++s.output_next;
+      while (s.recompute_read < s.recompute_next) read(s.recompute_read++, s.node);
+      while (s.output_next < s.output_end && read(s.output_next, s.node)) ++s.output_next;
     }
   }
   for (const Output& output : outputs_)

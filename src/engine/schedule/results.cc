@@ -86,6 +86,7 @@ void Scheduler::complete() {
   if (step_.rows() > 0) ++counters.steps;
   counters.rows += step_.rows();
   if (tiers_) tiers_->computed(step_.rows(), ns);
+  settle_drafts();
   commit();
   for (Output& output : outputs_) {
     if (output.request->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
@@ -116,12 +117,13 @@ void Scheduler::commit() {
   for (const StepPlan::Commit& c : step_.commits) {
     const Node& n = tree_.node(c.node);
     const Node& parent = tree_.node(n.parent);
-    if (parent.computed < parent.length) continue;  // spoiled further up
-    const auto flags = not_finite_.subspan(static_cast<size_t>(c.row),
-                                           static_cast<size_t>(c.computed - n.computed));
+    if (parent.computed < parent.length) continue;       // spoiled further up
+    const int32_t end = std::min(c.computed, n.length);  // without what was taken back of drafts
+    const auto flags =
+        not_finite_.subspan(static_cast<size_t>(c.row), static_cast<size_t>(end - n.computed));
     const auto first = std::find_if(flags.begin(), flags.end(), [](int32_t f) { return f != 0; });
     const int32_t computed = n.computed + static_cast<int32_t>(first - flags.begin());
-    if (computed < c.computed) spoiled.push_back({c.node, n.start + computed});
+    if (computed < end) spoiled.push_back({c.node, n.start + computed});
     if (computed > n.computed) tree_.set_computed(c.node, computed);
   }
   // Before requests end: it names nodes that may go with them.
@@ -215,28 +217,42 @@ void Scheduler::compute_alone(RunningRequest& request, Sequence& s) {
   }
 }
 
+// A generation ends with this token.
+bool Scheduler::ends(const RunningRequest& request, int32_t token) const {
+  const Sampling& sampling = request.spec().sampling;
+  const auto contains = [&](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  return contains(sampling.stop_tokens) ||
+         (!sampling.ignore_eos && contains(model_.config().eos_ids));
+}
+
 void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& output) {
   const RequestSpec& spec = request.spec();
   RequestResult& result = request.result();
   const int32_t token = output.sampled.token;
   result.tokens.push_back(token);
   s.sampler->accept(token);
-  if (!s.top.empty()) request.state->job->add_top(request.index, s.top);
+  if (const auto k = static_cast<size_t>(spec.top_logprobs); k > 0)
+    request.state->job->add_top(request.index,
+                                std::span(s.top).subspan(k * static_cast<size_t>(output.draft), k));
   if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
   ++result.usage.generated;
   accounting_.count_token(request, request.state->job->age_ns());
   request.state->job->post(request.index, Event::kToken, token, output.sampled.logprob);
 
-  const auto contains = [&](const std::vector<int32_t>& ids) {
-    return std::find(ids.begin(), ids.end(), token) != ids.end();
-  };
-  const bool stop = contains(spec.sampling.stop_tokens) ||
-                    (!spec.sampling.ignore_eos && contains(model_.config().eos_ids));
+  const bool stop = ends(request, token);
   const bool full =
       result.usage.generated >= spec.sampling.max_tokens || s.length >= model_.max_positions();
   if (stop || full) {
     result.finish = stop ? Finish::kStop : Finish::kLength;
     s.outputs_left = 0;
+    return;
+  }
+  if (spec.draft_tokens > 0) s.draft.text.push_back(token);
+  if (s.draft.kept > 0) {
+    --s.draft.kept;
+    ++s.length;
     return;
   }
   if (!tree_.make_way(&s.node, s.length, token)) {
@@ -256,16 +272,22 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     pages_.reserve(1);
     ++s.reserved_pages;
   }
-  int32_t pages = 0;
   AttachOptions use = use_of(request);
   use.slides = s.band > 0;
+  extend(request, s, token, use);
+  s.decoding = true;
+}
+
+// The path goes on with a token, for which room was set aside.
+void Scheduler::extend(RunningRequest& request, Sequence& s, int32_t token,
+                       const AttachOptions& use) {
+  int32_t pages = 0;
   s.node = tree_.advance(s.node, s.length, token, use, &pages);
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   --s.reserved_tokens;
   --uses_[namespace_of(request)].reserved_tokens;
   ++s.length;
-  s.decoding = true;
 }
 
 }  // namespace prefix

@@ -163,6 +163,7 @@ class Scheduler {
   void fill_step();
   int32_t rows_for_prompts() const;
   int32_t fill_decode(int32_t budget);
+  int32_t add_decode_rows(const Sequence& s, int32_t budget);
   // Tokens of a sequence that are not computed yet.
   int32_t take(const Sequence& s, int32_t budget);
   std::vector<JobState*> jobs_with_prompts();
@@ -172,12 +173,24 @@ class Scheduler {
   void begin(RunningRequest& request);
   void answer(RunningRequest& request);
 
+  // drafting.cc: several tokens of a generation in a step.
+  static int32_t rows_for_drafts(int32_t budget, size_t generations);
+  int32_t draft(RunningRequest& request, Sequence& s, int32_t limit);
+  bool guess(const RunningRequest& request, Sequence& s, size_t limit);
+  void grow_by_draft(RunningRequest& request, Sequence& s);
+  void settle_drafts();
+  void check_draft(std::span<const Output> outputs);
+  void end_draft(RunningRequest& request, Sequence& s);
+  void take_back(RunningRequest& request, Sequence& s, int32_t wrong);
+
   // results.cc: what comes of them.
   bool everything_cancelled() const;
   void commit();
   void apply(Output& output);
   void compute_alone(RunningRequest& request, Sequence& s);
+  bool ends(const RunningRequest& request, int32_t token) const;
   void apply_token(RunningRequest& request, Sequence& s, const Output& output);
+  void extend(RunningRequest& request, Sequence& s, int32_t token, const AttachOptions& use);
   bool is_complete(const RunningRequest& request) const;
   void finish_complete();
 

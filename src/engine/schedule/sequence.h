@@ -28,6 +28,22 @@ namespace prefix {
 
 struct JobState;
 
+// What a generation guesses that comes next (drafting.cc).
+struct Draft {
+  int32_t length = 4;         // of the next one, as the last ones turned out
+  std::vector<int32_t> text;  // prompt and answer; empty where none is made
+
+  // In this step:
+  std::vector<int32_t> tokens;    // behind the path
+  std::vector<Sampler> samplers;  // of the rows of these tokens
+  NodeId node = kNoNode;          // holds the last one
+  bool cached = false;            // they are in the cache; else the path grew by them
+  int32_t accepted = 0;           // the first ones, that the model says as well
+  int32_t kept = 0;               // of these in the path, until they are results
+
+  int32_t count() const { return static_cast<int32_t>(tokens.size()); }
+};
+
 struct Sequence {
   int32_t choice = -1;
   NodeId node = kNoNode;  // holds the last token; locked
@@ -51,8 +67,9 @@ struct Sequence {
   bool decoding = false;
   int64_t turn = 0;                // decoding: grows from one that had a row to the next
   std::optional<Sampler> sampler;  // generate
+  Draft draft;                     // generate
   // generate: the most likely tokens of the row that is read, as many as are kept, with their
-  // log-probs in place of logits.
+  // log-probs in place of logits; behind them those of the rows of its draft.
   std::vector<ops::Candidate> top;
   RowSum mean;    // embed, pooling = mean
   TextRows rows;  // embed, of a text to keep: what was read of it

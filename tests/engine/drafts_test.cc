@@ -1,0 +1,306 @@
+// Generations that guess: they draw the tokens that they draw without a draft, in fewer steps, and
+// leave the tree and its pages as if nothing had been guessed.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "generation_support.h"
+#include "poisoned_checkpoint.h"
+#include "scheduler_fixture.h"
+
+namespace prefix {
+namespace {
+
+using namespace testing_support;
+using Tokens = std::vector<int32_t>;
+
+struct Drafts : SchedulerTest {
+  static RequestSpec drafting(RequestSpec spec, int32_t draft_tokens = 8) {
+    spec.draft_tokens = draft_tokens;
+    return spec;
+  }
+  // Makes every step and checks the tree behind it.
+  int64_t run_all() {
+    const int64_t before = scheduler->counters().steps;
+    for (int i = 0; !scheduler->idle() && i < 10000; ++i) {
+      step();
+      tree->check();
+    }
+    return scheduler->counters().steps - before;
+  }
+  RequestResult run(const RequestSpec& spec) {
+    const auto job = submit({spec});
+    run_all();
+    return job->result(0);
+  }
+  // Nothing runs: what was set aside for generations is there for others.
+  void expect_all_given_back() {
+    EXPECT_EQ(scheduler->reserved_tokens(0), 0);
+    EXPECT_EQ(pool->available() + pool->used(), pool->capacity());
+    tree->drop(scheduler->roots().root_of(0, 100, 0));
+    EXPECT_EQ(pool->used(), 0);
+  }
+  int64_t accepted() const { return scheduler->counters().drafts_accepted; }
+  int64_t drafted() const { return scheduler->counters().drafted; }
+};
+
+// An answer that the cache has behind the prompt costs a step for a draft and the token behind it.
+TEST_F(Drafts, ReadAnAnswerThatIsInTheCache) {
+  RequestSpec spec = generate(text(5, 40), 90);
+  spec.sampling.temperature = 1e6f;  // so that no token follows from those before it
+  spec.sampling.seed = 11;
+  spec.sampling.logprobs = true;
+  const RequestResult first = run(spec);
+  const int64_t rows = scheduler->counters().rows;
+  const auto job = submit({drafting(spec, 16)});
+  const int64_t steps = run_all();
+  EXPECT_TRUE(same_bits(job->result(0), first));
+  EXPECT_LE(steps, 1 + 1 + 1 + 6) << "drafts of 4, 8, then 16";
+  EXPECT_GE(steps, 90 / 17);
+  EXPECT_EQ(accepted(), drafted()) << "all were right";
+  EXPECT_EQ(job->result(0).usage.computed, 0 + 1) << "the prompt's last token";
+  EXPECT_EQ(scheduler->counters().rows - rows, 90) << "one for each token, as without drafts";
+  expect_all_given_back();
+}
+
+// The answer repeats a text of the prompt.
+TEST_F(Drafts, AreRightWhereAnAnswerRepeatsItself) {
+  RequestSpec spec = generate(text(5, 40), 120);
+  spec.sampling.allowed_tokens = {3};
+  const int64_t plain = [&] {
+    submit({spec});
+    return run_all();
+  }();
+  open(100, 2048);
+  const RequestResult result = run(drafting(spec));
+  EXPECT_EQ(result.tokens, Tokens(120, 3));
+  EXPECT_EQ(plain, 120);
+  EXPECT_LE(scheduler->counters().steps, 120 / 9 + 4);
+  EXPECT_EQ(accepted(), drafted());
+  EXPECT_EQ(accepted() + scheduler->counters().steps, 120) << "each saves a step";
+  expect_all_given_back();
+}
+
+// The path has the tokens of the answer only, and its pages.
+TEST_F(Drafts, ThatAreWrongLeaveNothingBehind) {
+  RequestSpec spec = generate(text(5, 40), 100);
+  spec.sampling.temperature = 1e6f;
+  spec.sampling.allowed_tokens = {3, 4};  // so guesses are made, and half of them are wrong
+  const RequestResult plain = run(spec);
+  const int32_t used = pool->used();
+  const int64_t nodes = static_cast<int64_t>(tree->node_count());
+  open(100, 2048);
+  const RequestResult drafted_one = run(drafting(spec));
+  EXPECT_TRUE(same_bits(drafted_one, plain));
+  EXPECT_GT(accepted(), 5);
+  EXPECT_GT(drafted(), accepted() + 5);
+  EXPECT_EQ(pool->used(), used);
+  EXPECT_EQ(static_cast<int64_t>(tree->node_count()), nodes);
+  EXPECT_EQ(tree->token_count(), 40 + 100 - 1);
+  expect_all_given_back();
+}
+
+// One draft is as long as those before it were right.
+TEST_F(Drafts, GrowAndShrinkWithTheirSuccess) {
+  RequestSpec spec = generate(text(5, 40), 120);
+  spec.sampling.allowed_tokens = {3};
+  const auto job = submit({drafting(spec, 32)});
+  std::vector<int64_t> lengths;
+  int64_t before = 0;
+  for (int i = 0; i < 200 && !scheduler->idle(); ++i) {
+    step();
+    lengths.push_back(drafted() - before);
+    before = drafted();
+  }
+  lengths.resize(6);
+  EXPECT_EQ(lengths, (std::vector<int64_t>{0, 4, 8, 16, 31, 31})) << "as many rows as are cheap";
+}
+
+// A token that ends the answer ends it where it does without drafts.
+TEST_F(Drafts, DoNotGoBeyondAnEnd) {
+  RequestSpec spec = generate(text(5, 40), 100);
+  spec.sampling.temperature = 1e6f;
+  for (int32_t token = 0; token < 40; ++token) spec.sampling.stop_tokens.push_back(token);
+  spec.sampling.seed = 3;
+  for (int seed = 0; seed < 40; ++seed) {
+    spec.sampling.seed = seed;
+    spec.tokens[0] = 50 + seed;
+    const RequestResult plain = run(spec);
+    const RequestResult again = run(drafting(spec));
+    ASSERT_TRUE(same_bits(again, plain)) << seed;
+    ASSERT_EQ(again.finish, plain.finish) << seed;
+  }
+  EXPECT_GT(accepted(), 20);
+  spec.sampling.stop_tokens.clear();
+  spec.sampling.allowed_tokens = {3};
+  for (int32_t most = 1; most < 12; ++most) {
+    spec.sampling.max_tokens = most;
+    EXPECT_EQ(run(drafting(spec)).tokens, Tokens(static_cast<size_t>(most), 3));
+  }
+  expect_all_given_back();
+}
+
+// Whatever is asked for, and whoever runs beside it.
+TEST_F(Drafts, OfAllKindsOfGenerationsChangeNoBit) {
+  SumsConstraint sums;
+  const auto constraint = sums.constraint();
+  const int rounds = cases(60);
+  int64_t right = 0, wrong = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::mt19937 random(static_cast<unsigned>(round));
+    std::vector<RequestSpec> batch;
+    for (size_t i = 1 + random() % 6; i > 0; --i) {
+      Tokens prompt;
+      if (!batch.empty() && random() % 2) {
+        const Tokens& earlier = batch[random() % batch.size()].tokens;
+        prompt = first_tokens(earlier, 1 + random() % earlier.size());
+      }
+      for (const int32_t token : random_tokens(random, 1 + random() % 70, 131))
+        prompt.push_back(token % (1 + static_cast<int32_t>(random() % 131)));
+      RequestSpec spec = generate(prompt, 1 + static_cast<int32_t>(random() % 60));
+      spec.sampling.logprobs = random() % 2;
+      if (random() % 2) {
+        spec.sampling.temperature = 0.2f + static_cast<float>(random() % 4);
+        spec.sampling.top_k = static_cast<int32_t>(random() % 4);
+        spec.sampling.seed = static_cast<int64_t>(random() % 4);
+      }
+      add_options(spec, 131, constraint);
+      if (random() % 3 == 0) {  // so that guesses are made, and many are wrong
+        spec.sampling.temperature = 1e6f;
+        spec.sampling.allowed_tokens = {3, 4};
+      }
+      batch.push_back(std::move(spec));
+    }
+    const int32_t rows = round % 3 == 0 ? 1 + static_cast<int32_t>(random() % 9) : 2048;
+    open(200, rows);
+    const auto plain = submit(batch);
+    run_all();
+    if (round % 2) open(60 + static_cast<int32_t>(random() % 30), rows);  // or behind the answers
+    std::vector<RequestSpec> guessing = batch;
+    for (RequestSpec& spec : guessing)
+      if (random() % 5) spec.draft_tokens = 1 + static_cast<int32_t>(random() % 32);
+    const auto job = submit(guessing);
+    run_all();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      ASSERT_TRUE(same_bits(job->result(i), plain->result(i)))
+          << "round " << round << ", request " << i << ": " << job->result(i).message;
+      ASSERT_EQ(job->result(i).finish, plain->result(i).finish);
+    }
+    right += accepted();
+    wrong += drafted() - accepted();
+    expect_all_given_back();
+    ASSERT_FALSE(testing::Test::HasFailure()) << "round " << round;
+  }
+  EXPECT_GT(right, 5 * rounds);
+  EXPECT_GT(wrong, 5 * rounds);
+}
+
+// A cache that the answers just fit into has no page for a guess.
+TEST_F(Drafts, TakeThePagesThatWereSetAsideOnly) {
+  RequestSpec spec = generate(text(5, 30), 200);
+  spec.sampling.allowed_tokens = {3};
+  for (const int32_t pages : {9, 10}) {
+    open(pages, 2048);
+    const RequestResult plain = run(spec);
+    open(pages, 2048);
+    const RequestResult guessed = run(drafting(spec, 32));
+    EXPECT_EQ(guessed.status, plain.status) << guessed.message;
+    EXPECT_EQ(guessed.tokens, plain.tokens);
+  }
+}
+
+// Others on the same path keep it, whatever they guess of it.
+TEST_F(Drafts, OfSeveralOnOnePathLeaveItToEach) {
+  std::vector<RequestSpec> batch(7, generate(text(9, 50), 80));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i].sampling.allowed_tokens = {3, 4};
+    batch[i].sampling.temperature = 1e6f;
+    batch[i].sampling.seed = static_cast<int64_t>(i / 2);  // each twice but for the last
+  }
+  const auto plain = submit(batch);
+  run_all();
+  open(100, 2048);
+  for (RequestSpec& spec : batch) spec.draft_tokens = 5;
+  const auto job = submit(batch);
+  run_all();
+  for (size_t i = 0; i < batch.size(); ++i)
+    EXPECT_TRUE(same_bits(job->result(i), plain->result(i))) << i;
+  EXPECT_GT(accepted(), 0);
+  expect_all_given_back();
+}
+
+// A guess with numbers that are not finite spoils nothing: neither its page, nor the request.
+TEST_F(Drafts, WithNumbersThatAreNotFiniteSpoilNothing) {
+  for (const Poison& poison : poisons()) {
+    const TinyCheckpoint checkpoint(poisoned_shape());
+    {
+      StoredWeights weights(checkpoint.path());
+      poison.apply(weights);
+    }
+    // The prompt has the bad token behind "3 4", so it is guessed, and cannot come.
+    for (const bool comes : {false, true}) {
+      RequestSpec spec = generate({1, 3, 4, 5, 6}, 70);
+      spec.sampling.temperature = 1e6f;
+      spec.sampling.allowed_tokens = {3, 4};
+      if (comes) spec.sampling.allowed_tokens.push_back(kBadToken);
+      std::map<bool, std::vector<RequestResult>> results;
+      for (const bool guess : {false, true}) {
+        open(checkpoint, 100, 2048);
+        for (int seed = 0; seed < 6; ++seed) {
+          spec.sampling.seed = seed;
+          spec.tokens[0] = 10 + seed;
+          results[guess].push_back(run(drafting(spec, guess ? 6 : 0)));
+        }
+        if (guess && comes) {
+          EXPECT_GT(accepted(), 0);
+        }
+        expect_all_given_back();
+      }
+      for (size_t i = 0; i < results[false].size(); ++i) {
+        EXPECT_TRUE(same_bits(results[true][i], results[false][i])) << poison.name << " " << i;
+        EXPECT_EQ(results[true][i].message, results[false][i].message);
+      }
+    }
+  }
+}
+
+// Steps with more rows than are cheap have no drafts.
+TEST_F(Drafts, AreNotMadeWhereRowsCost) {
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 40; ++i) {
+    batch.push_back(drafting(generate(text(i, 40), 30)));
+    batch.back().sampling.allowed_tokens = {3};
+  }
+  open(400, 2048);
+  submit(batch);
+  run_all();
+  EXPECT_EQ(drafted(), 0);
+  batch.resize(20);
+  for (RequestSpec& spec : batch) spec.tokens[1] = 9;
+  submit(batch);
+  for (int i = 0; i < 200 && !scheduler->idle(); ++i) {
+    const int64_t before = drafted(), generations = scheduler->counters().running;
+    step();
+    EXPECT_LE(drafted() - before, 32 - generations);
+  }
+  EXPECT_GT(drafted(), 0);
+}
+
+// Cancelled with a draft in its path, it leaves none of it.
+TEST_F(Drafts, OfACancelledGenerationGoWithIt) {
+  RequestSpec spec = generate(text(5, 40), 100);
+  spec.sampling.allowed_tokens = {3};
+  const auto job = submit({drafting(spec)});
+  for (int i = 0; i < 4; ++i) step();
+  scheduler->plan();
+  job->cancel();
+  scheduler->execute();
+  scheduler->complete();
+  run_all();
+  EXPECT_EQ(job->result(0).status, Code::kCancelled);
+  EXPECT_EQ(tree->token_count(), 40 + std::ssize(job->result(0).tokens) - 1);
+  expect_all_given_back();
+}
+
+}  // namespace
+}  // namespace prefix
