@@ -164,7 +164,7 @@ fn take_complete(pending: &mut Vec<u8>, ready: &mut String) {
 
 impl Window {
     /// Longest run of tokens that is held back in the hope that they become characters.
-    const MOST_HELD: usize = 64;
+    const MAX_HELD: usize = 64;
 
     fn push(&mut self, text: &Text, id: u32) -> Result<Option<String>> {
         self.ids.push(id);
@@ -174,8 +174,7 @@ impl Window {
         }
         let all = text.decode_ids(&self.ids[self.from..], false)?;
         // A replacement character at the end may be the front half of a character.
-        let unfinished =
-            all.ends_with(REPLACEMENT) && self.ids.len() - self.shown < Self::MOST_HELD;
+        let unfinished = all.ends_with(REPLACEMENT) && self.ids.len() - self.shown < Self::MAX_HELD;
         if unfinished {
             return Ok(None);
         }
@@ -183,7 +182,7 @@ impl Window {
         // Tokens without a text: a long row of them would make every step longer than the one before,
         // and is no context either.
         if piece.is_empty() {
-            if self.ids.len() - self.shown >= Self::MOST_HELD {
+            if self.ids.len() - self.shown >= Self::MAX_HELD {
                 self.ids.truncate(self.shown);
             }
             return Ok(None);
@@ -332,7 +331,7 @@ mod tests {
             let State::Window(window) = &detok.state else {
                 panic!("it is no vocabulary of bytes");
             };
-            assert!(window.ids.len() <= 2 * Window::MOST_HELD);
+            assert!(window.ids.len() <= 2 * Window::MAX_HELD);
         }
         assert_eq!(text + &detok.finish().unwrap(), "aaa");
     }
@@ -349,7 +348,7 @@ mod tests {
         });
         let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
         let mut detok = Detok::new(Arc::new(Text::new(loaded).unwrap()), true);
-        let tokens = [[0].as_slice(), &[1; 3 * Window::MOST_HELD], &[2]].concat();
+        let tokens = [[0].as_slice(), &[1; 3 * Window::MAX_HELD], &[2]].concat();
         let mut text = String::new();
         for token in tokens {
             text += &detok.push(&[token]).unwrap();

@@ -14,7 +14,7 @@ fn invalid(what: impl Into<String>) -> Error {
 }
 
 /// Most digits behind the point: of numbers the engine writes no more.
-const MOST_DIGITS: i64 = u16::MAX as i64;
+const MAX_DIGITS: i64 = u16::MAX as i64;
 
 /// A width or a precision that is charged, since a few digits ask for any size.
 fn charged(size: i64) -> Result<i64, Error> {
@@ -47,10 +47,10 @@ fn precision(rest: &mut &str) -> Result<Option<i64>, Error> {
 
 /// Refuses digits that the engine cannot write.
 fn check_digits(precision: Option<i64>) -> Result<(), Error> {
-    match precision.filter(|digits| *digits > MOST_DIGITS) {
+    match precision.filter(|digits| *digits > MAX_DIGITS) {
         None => Ok(()),
         Some(digits) => Err(budget::too_much(format!(
-            "a format asks for {digits} digits; the limit is {MOST_DIGITS}"
+            "a format asks for {digits} digits; the limit is {MAX_DIGITS}"
         ))),
     }
 }

@@ -5,7 +5,7 @@ use minijinja::value::ValueKind;
 use minijinja::{Error, ErrorKind, Value};
 
 /// Most elements of a list that is put together.
-pub const MOST_ELEMENTS: usize = 1 << 20;
+pub const MAX_ELEMENTS: usize = 1 << 20;
 
 /// What it costs to look at one value.
 const VISIT: u64 = 4;
@@ -112,9 +112,9 @@ pub fn weigh(value: &Value) -> Result<u64, Error> {
 
 /// Charges a list of `count` elements that is about to be made.
 pub fn copied(count: usize) -> Result<(), Error> {
-    if count > MOST_ELEMENTS {
+    if count > MAX_ELEMENTS {
         return Err(budget::too_much(format!(
-            "a list of more than {MOST_ELEMENTS} elements"
+            "a list of more than {MAX_ELEMENTS} elements"
         )));
     }
     budget::spend(count as u64 * 16)

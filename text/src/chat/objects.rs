@@ -8,7 +8,7 @@ use std::fmt::{Display, Formatter, Result as Shown};
 use std::sync::Arc;
 
 /// Most numbers of a range, as in Jinja's sandbox.
-const MOST_NUMBERS: i128 = 100_000;
+const MAX_NUMBERS: i128 = 100_000;
 
 /// The numbers from the first on, up to the last and without it.
 #[derive(Debug)]
@@ -82,9 +82,9 @@ pub fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Value
     } else {
         0
     };
-    if count > MOST_NUMBERS {
+    if count > MAX_NUMBERS {
         return Err(budget::too_much(format!(
-            "a range of {count} numbers; the limit is {MOST_NUMBERS}"
+            "a range of {count} numbers; the limit is {MAX_NUMBERS}"
         )));
     }
     let count = count as usize;

@@ -1,7 +1,7 @@
 //! The operators of a template: what Python does, charged to the budget before it is done.
 
 use super::format::percent;
-use super::meter::{copied, keep, scan, MOST_ELEMENTS};
+use super::meter::{copied, keep, scan, MAX_ELEMENTS};
 use super::show::text_of;
 use super::{budget, markup};
 use minijinja::value::{Tuple, ValueKind};
@@ -23,7 +23,7 @@ fn is_list(value: &Value) -> bool {
 
 /// The elements of a list, charged as many times as they will be copied.
 fn elements(value: &Value, times: usize) -> Result<Vec<Value>, Error> {
-    let count = value.len().unwrap_or(MOST_ELEMENTS + 1);
+    let count = value.len().unwrap_or(MAX_ELEMENTS + 1);
     copied(count.saturating_mul(times))?;
     Ok(value.try_iter()?.collect())
 }
@@ -83,9 +83,9 @@ pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
     if is_list(left) && is_list(right) {
         let mut all = elements(left, 1)?;
         all.extend(elements(right, 1)?);
-        if all.len() > MOST_ELEMENTS {
+        if all.len() > MAX_ELEMENTS {
             return Err(budget::too_much(format!(
-                "a list of more than {MOST_ELEMENTS} elements"
+                "a list of more than {MAX_ELEMENTS} elements"
             )));
         }
         return keep(&list(all, left.is_tuple() && right.is_tuple()));

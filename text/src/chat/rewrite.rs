@@ -38,7 +38,7 @@ pub const REMAINDER: &str = ":remainder";
 
 /// Nesting of expressions and statements; real templates have some ten levels. Everything after
 /// this copy may recurse over the tree without fear.
-const MOST_NESTED: usize = 250;
+const MAX_NESTED: usize = 250;
 
 pub fn template<'a>(root: &Stmt<'a>, source: &'a str) -> Result<Stmt<'a>, Error> {
     let mut copier = Copier {
@@ -82,9 +82,9 @@ type Copy<T> = Result<T, Error>;
 impl Copier<'_> {
     fn deeper<T>(&mut self, body: impl FnOnce(&mut Self) -> Copy<T>) -> Copy<T> {
         self.depth += 1;
-        if self.depth > MOST_NESTED {
+        if self.depth > MAX_NESTED {
             return Err(budget::too_much(format!(
-                "code nested deeper than {MOST_NESTED}"
+                "code nested deeper than {MAX_NESTED}"
             )));
         }
         let result = body(self);

@@ -1,6 +1,6 @@
 //! Rules for what is generated, which libprefix asks for in threads of its own.
 
-use super::{check, Library};
+use super::library::{check, Library};
 use crate::error::Result;
 use crate::panics::quiet;
 use crate::prefix_h::{self, prefix_constraint, prefix_constraint_calls, Sized32};

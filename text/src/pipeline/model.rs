@@ -79,7 +79,7 @@ fn count(tokens: usize) -> Result<()> {
 /// either for the other, and a long one would stand for every short one of a text.
 fn measure(vocab: &Vocab, unknown: &str) -> Result<(u32, usize, usize)> {
     at_most(unknown, "unk_token", MAX_UNKNOWN)?;
-    let mut most_unknown = unknown.len();
+    let mut max_unknown = unknown.len();
     count(vocab.len())?;
     let mut ids: Vec<u32> = vocab.values().copied().collect();
     ids.sort_unstable();
@@ -92,10 +92,10 @@ fn measure(vocab: &Vocab, unknown: &str) -> Result<(u32, usize, usize)> {
                 pair[0]
             )));
         }
-        most_unknown = longest;
+        max_unknown = longest;
     }
     let size = ids.last().map_or(0, |id| id.saturating_add(1));
-    Ok((size, longest, most_unknown))
+    Ok((size, longest, max_unknown))
 }
 
 impl Model {
