@@ -26,6 +26,7 @@ def load_runner():
 
 
 RUNNER = load_runner()
+PROGRAMS = sys.modules["test_programs"]
 
 
 def google_test(**results: str) -> str:
@@ -107,7 +108,7 @@ class CountTest(unittest.TestCase):
     def program(self, name: str, code: int, output: str = "", silent: bool = False):
         count = RUNNER.Count()
         program = RUNNER.silence.Command([], self.reports, name=name, code=code, output=output, silent=silent)
-        RUNNER.count_program(program, self.reports, count)
+        PROGRAMS.count_program(program, self.reports, count)
         return count
 
     def test_counts_each_test_of_a_program(self) -> None:
@@ -149,7 +150,7 @@ class CountTest(unittest.TestCase):
         for name in ("known_test", "forgotten_test"):
             (programs / name).touch(mode=0o755)
         count = self.program("known_test", 0)
-        RUNNER.check_all_ran("programs", self.reports, count)
+        PROGRAMS.check_all_ran("programs", self.reports, count)
         self.assertEqual(count.failures, ["programs: forgotten_test was built but not run"])
 
     def test_what_failed_in_a_python_program_is_named_with_its_reason(self) -> None:
@@ -180,7 +181,7 @@ class ProgramsTest(unittest.TestCase):
     def run_programs(self, file: str, **arguments):
         (self.folder / "CTestTestfile.cmake").write_text(file)
         with contextlib.redirect_stdout(io.StringIO()) as shown:
-            count = RUNNER.run_programs("programs", self.folder, ".*", {"GREETING": "hello"}, **arguments)
+            count = PROGRAMS.run_programs("programs", self.folder, ".*", {"GREETING": "hello"}, **arguments)
         return count, shown.getvalue()
 
     def test_each_runs_in_its_folder_and_environment(self) -> None:
@@ -198,19 +199,19 @@ class ProgramsTest(unittest.TestCase):
     def test_files_are_in_memory_where_it_has_room_and_go_with_the_programs(self) -> None:
         with mock.patch.dict(os.environ):
             os.environ.pop("TMPDIR", None)
-            with RUNNER.files_in_memory(self.folder, room=1) as environment:
+            with PROGRAMS.files_in_memory(self.folder, room=1) as environment:
                 folder = Path(environment["TMPDIR"])
                 self.assertEqual(folder.parent, self.folder)
                 (folder / "left").write_text("by a program that was killed")
             self.assertFalse(folder.exists())
             for memory, room in ((self.folder, 1 << 60), (self.folder / "nowhere", 1)):
-                with RUNNER.files_in_memory(memory, room) as environment:
+                with PROGRAMS.files_in_memory(memory, room) as environment:
                     self.assertEqual(environment, {})
             os.environ["TMPDIR"] = "chosen"
-            with RUNNER.files_in_memory(self.folder, room=1) as environment:
+            with PROGRAMS.files_in_memory(self.folder, room=1) as environment:
                 self.assertEqual(environment, {})
         memory = contextlib.nullcontext({"TMPDIR": "memory"})
-        with mock.patch.object(RUNNER, "files_in_memory", return_value=memory):
+        with mock.patch.object(PROGRAMS, "files_in_memory", return_value=memory):
             count, _ = self.run_programs('add_test(asks bash -c "[ $TMPDIR = memory ]")')
         self.assertEqual(count.failures, [])
 
