@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 
 #include "base/status.h"
 
@@ -39,6 +38,19 @@ bool is_refusal(int status) {
 int type_of(Element element) { return element == Element::kBf16 ? kR16Bf : kR32F; }
 Element result_of(const GemmArgs& a) { return element_of(a.output, a.element); }
 
+struct Failure {
+  int status;
+};
+void must(int status) {
+  if (status != kSuccess) throw Failure{status};
+}
+template <class Object, class Create, class... Args>
+Object create(Create call, int (*destroy)(void*), Args... args) {
+  void* made = nullptr;
+  must(call(&made, args...));
+  return Object(made, {destroy});
+}
+
 }  // namespace
 
 bool CublasLt::open(bool invariant, void* workspace, std::string& why) {
@@ -63,22 +75,23 @@ void CublasLt::close() {
 
 void CublasLt::abandon() {
   for (auto& [key, shape] : shapes_)
-    for (Object* object : {&shape.desc, &shape.left, &shape.right, &shape.out}) object->abandon();
+    for (Object* object : {&shape.desc, &shape.left, &shape.right, &shape.out}) object->release();
   handle_ = nullptr;
 }
 
-int CublasLt::make_layout(Object& layout, int type, int64_t rows, int64_t columns, int64_t ld) {
-  return api_.layout_create(layout.out(api_.layout_destroy), type, static_cast<uint64_t>(rows),
-                            static_cast<uint64_t>(columns), ld);
+CublasLt::Object CublasLt::make_layout(int type, int64_t rows, int64_t columns, int64_t ld) {
+  return create<Object>(api_.layout_create, api_.layout_destroy, type, static_cast<uint64_t>(rows),
+                        static_cast<uint64_t>(columns), ld);
 }
 
 // cuBLAS thinks in columns: row-major y[rows, n] is column-major D[n, rows], and
 //   D = A^T B,  A = w as [k, n] with ld_w,  B = x as [k, rows] with ld_x.
-int CublasLt::make_shape(const GemmArgs& a, Shape& shape) {
-  int status = api_.desc_create(shape.desc.out(api_.desc_destroy), kCompute32F, kR32F);
+CublasLt::Shape CublasLt::make_shape(const GemmArgs& a) {
+  Shape shape;
+  shape.desc = create<Object>(api_.desc_create, api_.desc_destroy, kCompute32F, kR32F);
+  void* const desc = shape.desc.get();
   const auto set = [&](int attribute, const auto& value) {
-    if (status == kSuccess)
-      status = api_.desc_set(shape.desc.get(), attribute, &value, sizeof value);
+    must(api_.desc_set(desc, attribute, &value, sizeof value));
   };
   set(kDescTransA, kTransposed);
   if (a.bias) {
@@ -88,109 +101,84 @@ int CublasLt::make_shape(const GemmArgs& a, Shape& shape) {
     shape.bias = a.bias;
   }
   const int type = type_of(a.element);
-  if (status == kSuccess) status = make_layout(shape.left, type, a.k, a.n, a.ld_w);
-  if (status == kSuccess) status = make_layout(shape.right, type, a.k, a.rows, a.ld_x);
-  if (status == kSuccess)
-    status = make_layout(shape.out, type_of(result_of(a)), a.n, a.rows, a.ld_y);
-  if (status != kSuccess) return status;
-  if (!invariant_)
-    return propose(shape, shape.left.get(), shape.right.get(), shape.out.get(), kCandidates,
-                   is_mostly_adding(a), shape.algorithms);
-
+  shape.left = make_layout(type, a.k, a.n, a.ld_w);
+  shape.right = make_layout(type, a.k, a.rows, a.ld_x);
+  shape.out = make_layout(type_of(result_of(a)), a.n, a.rows, a.ld_y);
+  if (!invariant_) {
+    shape.algorithms =
+        propose(desc, shape.left, shape.right, shape.out, kCandidates, is_mostly_adding(a));
+    return shape;
+  }
   Choice& choice =
       choices_[ChoiceKey(a.k, a.ld_w, a.ld_x, a.bias != nullptr, a.element, result_of(a))];
-  if (choice.accepted.empty()) status = choose(a, shape, choice);
-  if (status != kSuccess || !choice.found) return status;
+  if (choice.accepted.empty()) choice = choose(a, desc);
+  if (!choice.found) return shape;
   auto accepted = choice.accepted.find(a.n);
-  if (accepted == choice.accepted.end()) {
-    bool all = false;
-    status = accepts(a, shape, choice.algorithm, a.n, all);
-    if (status != kSuccess) return status;
-    accepted = choice.accepted.emplace(a.n, all).first;
-  }
+  if (accepted == choice.accepted.end())
+    accepted = choice.accepted.emplace(a.n, accepts(a, desc, choice.algorithm, a.n)).first;
   if (accepted->second) {
     shape.algorithms.push_back(choice.algorithm);
   } else if (a.n > kPanel) {
     shape.cut = Cut::kColumns;
   }
-  return kSuccess;
+  return shape;
 }
 
-int CublasLt::propose(const Shape& shape, void* left, void* right, void* out, int wanted,
-                      bool most_tiles, std::vector<Algorithm>& algorithms) {
-  Object preference;
-  int status = api_.preference_create(preference.out(api_.preference_destroy));
+std::vector<CublasLtApi::Algorithm> CublasLt::propose(void* desc, const Object& left,
+                                                      const Object& right, const Object& out,
+                                                      int wanted, bool most_tiles) {
+  const auto preference = create<Object>(api_.preference_create, api_.preference_destroy);
   const auto prefer = [&](int attribute, const auto& value) {
-    if (status == kSuccess)
-      status = api_.preference_set(preference.get(), attribute, &value, sizeof value);
+    must(api_.preference_set(preference.get(), attribute, &value, sizeof value));
   };
   prefer(kPreferenceWorkspace, uint64_t{kWorkspaceBytes});
   // Rows of a panel, of a selection: pointers are aligned to 64 bytes, not to 256.
   for (const int attribute : kPreferenceAlignment) prefer(attribute, uint32_t{16});
   if (invariant_) prefer(kPreferenceReduction, uint32_t{0});
-  if (status != kSuccess) return status;
   CublasLtApi::Heuristic found[kInvariantCandidates] = {};
   int count = 0;
   // "Not supported" is an answer: there is no candidate.
-  if (api_.heuristic(handle_, shape.desc.get(), left, right, out, out, preference.get(), wanted,
-                     found, &count) != kSuccess)
-    return kSuccess;
+  if (api_.heuristic(handle_, desc, left.get(), right.get(), out.get(), out.get(), preference.get(),
+                     wanted, found, &count) != kSuccess)
+    return {};
   if (most_tiles) {
     const auto most = std::max_element(
         found, found + count, [](const auto& a, const auto& b) { return a.waves < b.waves; });
     std::rotate(found, most, std::min(most + 1, found + count));
   }
+  std::vector<Algorithm> algorithms;
   for (int i = 0; i < count; ++i)
     if (found[i].status == kSuccess) algorithms.push_back(found[i].algorithm);
-  return kSuccess;
+  return algorithms;
 }
 
-int CublasLt::choose(const GemmArgs& a, const Shape& shape, Choice& choice) {
+CublasLt::Choice CublasLt::choose(const GemmArgs& a, void* desc) {
   const int type = type_of(a.element);
-  Object left, right, out;
-  int status = make_layout(left, type, a.k, kNominalColumns, a.ld_w);
-  if (status == kSuccess) status = make_layout(right, type, a.k, kNominalRows, a.ld_x);
-  if (status == kSuccess)
-    status =
-        make_layout(out, type_of(result_of(a)), kNominalColumns, kNominalRows, kNominalColumns);
-  std::vector<Algorithm> candidates;
-  if (status == kSuccess)
-    status =
-        propose(shape, left.get(), right.get(), out.get(), kInvariantCandidates, false, candidates);
-  if (status != kSuccess) return status;
-  for (const Algorithm& candidate : candidates) {
-    bool whole = false, panel = false;
-    status = accepts(a, shape, candidate, a.n, whole);
-    if (status == kSuccess && whole) status = accepts(a, shape, candidate, kPanel, panel);
-    if (status != kSuccess) return status;
-    if (!panel) continue;
-    choice.found = true;
+  const Object left = make_layout(type, a.k, kNominalColumns, a.ld_w);
+  const Object right = make_layout(type, a.k, kNominalRows, a.ld_x);
+  const Object out =
+      make_layout(type_of(result_of(a)), kNominalColumns, kNominalRows, kNominalColumns);
+  Choice choice;
+  for (const Algorithm& candidate : propose(desc, left, right, out, kInvariantCandidates, false)) {
+    choice.found = accepts(a, desc, candidate, a.n) && accepts(a, desc, candidate, kPanel);
     choice.algorithm = candidate;
-    break;
+    if (choice.found) break;
   }
   choice.accepted[a.n] = choice.accepted[kPanel] = choice.found;
-  return kSuccess;
+  return choice;
 }
 
-int CublasLt::accepts(const GemmArgs& a, const Shape& shape, const Algorithm& algorithm, int64_t n,
-                      bool& all) {
+bool CublasLt::accepts(const GemmArgs& a, void* desc, const Algorithm& algorithm, int64_t n) {
   const int type = type_of(a.element);
-  const int64_t ld = n == a.n ? a.ld_y : n;
-  Object left;
-  int status = make_layout(left, type, a.k, n, a.ld_w);
-  all = true;
-  for (const int64_t rows : kRowCounts) {
-    Object right, out;
-    if (status == kSuccess) status = make_layout(right, type, a.k, rows, a.ld_x);
-    if (status == kSuccess) status = make_layout(out, type_of(result_of(a)), n, rows, ld);
-    if (status != kSuccess) return status;
+  const Object left = make_layout(type, a.k, n, a.ld_w);
+  return std::ranges::all_of(kRowCounts, [&](int64_t rows) {
+    const Object right = make_layout(type, a.k, rows, a.ld_x);
+    const Object out = make_layout(type_of(result_of(a)), n, rows, n == a.n ? a.ld_y : n);
     CublasLtApi::Heuristic result{};
-    const int answer = api_.check(handle_, shape.desc.get(), left.get(), right.get(), out.get(),
-                                  out.get(), &algorithm, &result);
-    all = answer == kSuccess && result.status == kSuccess && result.workspace <= kWorkspaceBytes;
-    if (!all) break;
-  }
-  return kSuccess;
+    const int answer = api_.check(handle_, desc, left.get(), right.get(), out.get(), out.get(),
+                                  &algorithm, &result);
+    return answer == kSuccess && result.status == kSuccess && result.workspace <= kWorkspaceBytes;
+  });
 }
 
 CublasLt::Answer CublasLt::answer_of(int status, const GemmArgs& a, std::string& why) const {
@@ -204,10 +192,11 @@ CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& wh
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
     if (shapes_.size() >= kMaxShapes) shapes_.clear();
-    Shape made;
-    if (const int status = make_shape(a, made); status != kSuccess)
-      return is_refusal(status) ? Answer::kUnsupported : answer_of(status, a, why);
-    found = shapes_.emplace(key, std::move(made)).first;
+    try {
+      found = shapes_.emplace(key, make_shape(a)).first;
+    } catch (const Failure& f) {
+      return is_refusal(f.status) ? Answer::kUnsupported : answer_of(f.status, a, why);
+    }
   }
   Shape& shape = found->second;
   if (shape.cut != Cut::kNone) return in_two_parts(a, shape.cut, stream, why);

@@ -16,9 +16,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "cublaslt_api.h"
@@ -56,29 +56,11 @@ class CublasLt {
 
  private:
   using Algorithm = CublasLtApi::Algorithm;
-  // Owns an object of the library.
-  class Object {
-   public:
-    Object() = default;
-    ~Object() { reset(); }
-    Object(Object&& other) noexcept
-        : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
-    Object& operator=(Object&&) = delete;
-    // Where a function that creates writes to.
-    void** out(int (*destroy)(void*)) {
-      destroy_ = destroy;
-      return &object_;
-    }
-    void* get() const { return object_; }
-    void abandon() { object_ = nullptr; }
-
-   private:
-    void reset() {
-      if (object_) destroy_(object_);
-    }
-    void* object_ = nullptr;
-    int (*destroy_)(void*) = nullptr;
+  struct Destroy {
+    int (*call)(void*);
+    void operator()(void* object) const { call(object); }
   };
+  using Object = std::unique_ptr<void, Destroy>;  // of the library
   // rows, n, k, ld_w, ld_x, ld_y, bias, elements of operands and result, whether with most tiles
   using ShapeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element,
                               Element, bool>;
@@ -97,15 +79,15 @@ class CublasLt {
     std::map<int64_t, bool> accepted;  // by n
   };
 
-  int make_shape(const GemmArgs& args, Shape& shape);
-  int make_layout(Object& layout, int type, int64_t rows, int64_t columns, int64_t ld);
-  // Appends what the heuristics propose for these layouts, best first, or that with most tiles.
-  int propose(const Shape& shape, void* left, void* right, void* out, int wanted, bool most_tiles,
-              std::vector<Algorithm>& algorithms);
-  int choose(const GemmArgs& args, const Shape& shape, Choice& choice);
+  // These throw the status of a call that fails.
+  Shape make_shape(const GemmArgs& args);
+  Object make_layout(int type, int64_t rows, int64_t columns, int64_t ld);
+  // What the heuristics propose for these layouts, best first, or that with most tiles.
+  std::vector<Algorithm> propose(void* desc, const Object& left, const Object& right,
+                                 const Object& out, int wanted, bool most_tiles);
+  Choice choose(const GemmArgs& args, void* desc);
   // Whether the algorithm accepts all row counts of a matrix with n rows.
-  int accepts(const GemmArgs& args, const Shape& shape, const Algorithm& algorithm, int64_t n,
-              bool& all);
+  bool accepts(const GemmArgs& args, void* desc, const Algorithm& algorithm, int64_t n);
   Answer answer_of(int status, const GemmArgs& args, std::string& why) const;
   Answer in_two_parts(const GemmArgs& args, Cut cut, void* stream, std::string& why);
 

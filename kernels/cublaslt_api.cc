@@ -51,7 +51,6 @@ std::string open_file(const std::string& name, CublasLtApi& api) {
 }  // namespace
 
 bool open_cublaslt(CublasLtApi& api, std::string& why) {
-  std::vector<std::string> names;
   // Not in a program that runs with more rights than its user has. A file that is named is the only
   // one that is tried.
   if (const char* const file = secure_getenv("LIBPREFIX_CUBLASLT"); file && *file) {
@@ -59,7 +58,7 @@ bool open_cublaslt(CublasLtApi& api, std::string& why) {
     if (!why.empty()) why = cat("LIBPREFIX_CUBLASLT: ", why);
     return why.empty();
   }
-  names = {"libcublasLt.so.13", "libcublasLt.so"};
+  std::vector<std::string> names = {"libcublasLt.so.13", "libcublasLt.so"};
   for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"})
     if (const char* const home = secure_getenv(variable); home && *home)
       names.push_back(std::string(home) + "/lib64/libcublasLt.so.13");

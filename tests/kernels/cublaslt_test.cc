@@ -21,35 +21,26 @@ using Answer = CublasLt::Answer;
 
 // y = x w^T with rows that are longer than they need to be.
 struct Product {
-  Product(int64_t rows, int64_t n, int64_t k, Element element = Element::kBf16, bool biased = false)
-      : ld_w(k + 8), ld_x(k + 16), ld_y(n + 4), element(element) {
+  Product(int64_t rows, int64_t n, bool biased = false, Element element = Element::kBf16)
+      : w(n * ld_w), x(rows * ld_x), y(rows * (n + 4), 0.5f) {
     std::mt19937 random(static_cast<unsigned>(rows * 1000 + n));
     std::normal_distribution<float> normal;
-    const auto fill = [&](std::vector<unsigned char>& bytes, std::vector<float>& values) {
-      bytes.resize(values.size() * static_cast<size_t>(element_bytes(element)));
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] = normal(random);
-        const uint16_t bits = bf16_from_f32(values[i]);
-        if (element == Element::kBf16) {
-          values[i] = f32_from_bf16(bits);
-          std::memcpy(&bytes[i * 2], &bits, 2);
-        } else {
-          std::memcpy(&bytes[i * 4], &values[i], 4);
-        }
+    const bool narrow = element == Element::kBf16;
+    for (auto [values, bits] : {std::pair(&w, &w_bits), std::pair(&x, &x_bits)})
+      for (float& value : *values) {
+        value = normal(random);
+        bits->push_back(bf16_from_f32(value));
+        if (narrow) value = f32_from_bf16(bits->back());
       }
-    };
-    w.resize(static_cast<size_t>(n * ld_w));
-    x.resize(static_cast<size_t>(rows * ld_x));
-    fill(w_bytes, w);
-    fill(x_bytes, x);
-    y.assign(static_cast<size_t>(rows * ld_y), 0.5f);
-    if (biased)
-      for (int64_t j = 0; j < n; ++j) bias.push_back(normal(random));
-    const float* const b = biased ? bias.data() : nullptr;
-    const auto output = Output::kF32;
-    args = {w_bytes.data(), x_bytes.data(), b,    y.data(), rows,   n, k,
-            ld_w,           ld_x,           ld_y, output,   element};
+    for (int64_t j = 0; biased && j < n; ++j) bias.push_back(normal(random));
+    const void* const w_data = narrow ? static_cast<void*>(w_bits.data()) : w.data();
+    const void* const x_data = narrow ? static_cast<void*>(x_bits.data()) : x.data();
+    args = {w_data,   x_data,       biased ? bias.data() : nullptr,
+            y.data(), rows,         n,
+            k,        ld_w,         ld_x,
+            n + 4,    Output::kF32, element};
   }
+  void reset() { y.assign(y.size(), 0.5f); }
   // The largest error of y, which held 0.5.
   double error() const {
     double most = 0;
@@ -57,25 +48,23 @@ struct Product {
       for (int64_t j = 0; j < args.n; ++j) {
         double want =
             (args.output == Output::kF32Add ? 0.5 : 0.0) + (args.bias ? args.bias[j] : 0.0f);
-        for (int64_t i = 0; i < args.k; ++i)
-          want += static_cast<double>(w[static_cast<size_t>(j * ld_w + i)]) *
-                  x[static_cast<size_t>(r * ld_x + i)];
-        most = std::max(most, std::abs(want - result(r * ld_y + j)));
+        for (int64_t i = 0; i < k; ++i)
+          want += static_cast<double>(w[j * ld_w + i]) * x[r * ld_x + i];
+        most = std::max(most, std::abs(want - result(r * args.ld_y + j)));
       }
     return most;
   }
 
   float result(int64_t at) const {
-    if (element_of(args.output, args.element) == Element::kF32) return y[static_cast<size_t>(at)];
+    if (element_of(args.output, args.element) == Element::kF32) return y[at];
     uint16_t bits;
     std::memcpy(&bits, reinterpret_cast<const unsigned char*>(y.data()) + 2 * at, sizeof bits);
     return f32_from_bf16(bits);
   }
 
-  int64_t ld_w, ld_x, ld_y;
-  Element element;
+  static constexpr int64_t k = 24, ld_w = k + 8, ld_x = k + 16;
   std::vector<float> w, x, y, bias;
-  std::vector<unsigned char> w_bytes, x_bytes;
+  std::vector<uint16_t> w_bits, x_bits;
   GemmArgs args{};
 };
 
@@ -93,6 +82,9 @@ class CublasLtTest : public ::testing::Test {
     lt_ = std::make_unique<CublasLt>();
     ASSERT_TRUE(lt_->open(invariant, this, why_)) << why_;
   }
+  void expect_why(const char* part) const { EXPECT_NE(why_.find(part), std::string::npos) << why_; }
+  // What is said when it does not open.
+  std::string refusal() { return CublasLt().open(false, nullptr, why_) ? "" : why_; }
   Answer gemm(Product& product) { return lt_->gemm(product.args, nullptr, why_); }
   std::set<int> algorithms() const {
     std::set<int> used;
@@ -138,7 +130,7 @@ TEST_F(CublasLtTest, ProductsAreRight) {
       for (const bool bias : {false, true})
         for (const Output output : {Output::kF32, Output::kF32Add}) {
           open(invariant);
-          Product p(3, 40, 24, element, bias);
+          Product p(3, 40, bias, element);
           p.args.output = output;
           ASSERT_EQ(gemm(p), Answer::kDone) << why_;
           EXPECT_LE(p.error(), 1e-5);
@@ -151,7 +143,7 @@ TEST_F(CublasLtTest, ResultsMayBeActivations) {
     fake_.check_refuses = [](int, int64_t, int64_t n) { return n == 70; };
     open(invariant);
     for (const int64_t n : {40, 70}) {
-      Product wide(3, n, 24), narrow(3, n, 24);
+      Product wide(3, n), narrow(3, n);
       narrow.args.output = Output::kActivation;
       ASSERT_EQ(gemm(wide), Answer::kDone) << why_;
       ASSERT_EQ(gemm(narrow), Answer::kDone) << why_;
@@ -165,12 +157,12 @@ TEST_F(CublasLtTest, ResultsMayBeActivations) {
 
 TEST_F(CublasLtTest, AShapeIsPreparedOnce) {
   open(false);
-  Product first(3, 40, 24, Element::kBf16, true), second(3, 40, 24, Element::kBf16, true);
+  Product first(3, 40, true), second(3, 40, true);
   for (float& b : second.bias) b += 1;  // another layer
   ASSERT_EQ(gemm(first), Answer::kDone);
   const int created = fake_.created;
   ASSERT_EQ(gemm(second), Answer::kDone);
-  first.y.assign(first.y.size(), 0.5f);
+  first.reset();
   ASSERT_EQ(gemm(first), Answer::kDone);
   EXPECT_EQ(fake_.created, created);
   EXPECT_EQ(fake_.heuristics, 1);
@@ -178,27 +170,21 @@ TEST_F(CublasLtTest, AShapeIsPreparedOnce) {
   EXPECT_LE(second.error(), 1e-5);
 }
 
-TEST_F(CublasLtTest, WhatItCreatesItDestroys) {
-  for (const bool invariant : {false, true}) {
-    open(invariant);
-    for (const int64_t rows : {1, 5, 9}) {
-      Product p(rows, 40, 24);
-      ASSERT_EQ(gemm(p), Answer::kDone);
-    }
-    lt_.reset();
-    EXPECT_EQ(fake_.alive, 0);
-  }
-}
-
 // At the end of a process the library may be gone: nothing of it may be called.
-TEST_F(CublasLtTest, AbandonedObjectsStayAsTheyAre) {
-  open(false);
-  Product p(3, 40, 24);
-  ASSERT_EQ(gemm(p), Answer::kDone);
-  const int alive = fake_.alive;
-  lt_->abandon();
-  lt_.reset();
-  EXPECT_EQ(fake_.alive, alive);
+TEST_F(CublasLtTest, WhatItCreatesItDestroysOrAbandons) {
+  for (const bool abandon : {false, true})
+    for (const bool invariant : {false, true}) {
+      const int before = fake_.alive;
+      open(invariant);
+      for (const int64_t rows : {1, 5, 9}) {
+        Product p(rows, 40);
+        ASSERT_EQ(gemm(p), Answer::kDone);
+      }
+      const int alive = fake_.alive;
+      if (abandon) lt_->abandon();
+      lt_.reset();
+      EXPECT_EQ(fake_.alive, abandon ? alive : before);
+    }
 }
 
 TEST_F(CublasLtTest, TheNextCandidateDoesWhatTheFirstRefuses) {
@@ -209,7 +195,7 @@ TEST_F(CublasLtTest, TheNextCandidateDoesWhatTheFirstRefuses) {
       return rows == 3 && algorithm < 2;
     };
     open(false);
-    Product p(3, 40, 24), other(4, 40, 24);
+    Product p(3, 40), other(4, 40);
     ASSERT_EQ(gemm(p), Answer::kDone);
     EXPECT_EQ(algorithms(), std::set<int>{2});
     EXPECT_LE(p.error(), 1e-5);
@@ -223,7 +209,7 @@ TEST_F(CublasLtTest, TheNextCandidateDoesWhatTheFirstRefuses) {
 TEST_F(CublasLtTest, AShapeThatAllRefuseIsNoFailure) {
   fake_.matmul_refuses = [](int, int64_t rows, int64_t) { return rows == 3; };
   open(false);
-  Product p(3, 40, 24), other(4, 40, 24);
+  Product p(3, 40), other(4, 40);
   EXPECT_EQ(gemm(p), Answer::kUnsupported);
   EXPECT_EQ(gemm(p), Answer::kUnsupported);
   EXPECT_EQ(fake_.refused, 4);
@@ -236,10 +222,10 @@ TEST_F(CublasLtTest, AShapeThatAllRefuseIsNoFailure) {
 
 TEST_F(CublasLtTest, FailuresAreToldApart) {
   open(false);
-  Product p(3, 40, 24);
+  Product p(3, 40);
   fake_.matmul_answer = 13;  // CUBLAS_STATUS_EXECUTION_FAILED
   EXPECT_EQ(gemm(p), Answer::kFailed);
-  EXPECT_NE(why_.find("answered 13 for y[3, 40] = x w^T with k = 24"), std::string::npos) << why_;
+  expect_why("answered 13 for y[3, 40] = x w^T with k = 24");
   fake_.matmul_answer = 3;  // CUBLAS_STATUS_ALLOC_FAILED
   EXPECT_EQ(gemm(p), Answer::kNoMemory);
   fake_.matmul_answer = 0;
@@ -253,7 +239,7 @@ TEST_F(CublasLtTest, InvariantProductsOfOneKHaveOneAlgorithm) {
   open(true);
   for (const int64_t n : {40, 32, 70})
     for (const int64_t rows : {1, 2, 33, 300}) {
-      Product p(rows, n, 24);
+      Product p(rows, n);
       ASSERT_EQ(gemm(p), Answer::kDone);
     }
   EXPECT_EQ(algorithms(), std::set<int>{1});
@@ -267,7 +253,7 @@ TEST_F(CublasLtTest, AnInvariantAlgorithmAcceptsAllRowCounts) {
            (algorithm == 2 && rows == 8192);
   };
   open(true);
-  Product p(300, 40, 24);
+  Product p(300, 40);
   ASSERT_EQ(gemm(p), Answer::kDone);
   EXPECT_EQ(algorithms(), std::set<int>{3});
 }
@@ -275,7 +261,7 @@ TEST_F(CublasLtTest, AnInvariantAlgorithmAcceptsAllRowCounts) {
 TEST_F(CublasLtTest, AnInvariantAlgorithmFitsIntoTheWorkspace) {
   fake_.workspace = CublasLt::kWorkspaceBytes + 1;
   open(true);
-  Product p(300, 40, 24);
+  Product p(300, 40);
   EXPECT_EQ(gemm(p), Answer::kUnsupported);
 }
 
@@ -284,7 +270,7 @@ TEST_F(CublasLtTest, WhatNoInvariantAlgorithmAcceptsIsRefusedForAllRows) {
   fake_.check_refuses = [](int, int64_t rows, int64_t) { return rows == 7; };
   open(true);
   for (const int64_t rows : {1, 7, 300}) {
-    Product p(rows, 40, 24);
+    Product p(rows, 40);
     EXPECT_EQ(gemm(p), Answer::kUnsupported) << rows;
   }
   EXPECT_TRUE(fake_.products.empty());
@@ -297,15 +283,15 @@ TEST_F(CublasLtTest, ColumnsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
   };
   open(true);
   for (const bool bias : {false, true}) {
-    Product first(9, 40, 24, Element::kBf16, bias);
+    Product first(9, 40, bias);
     ASSERT_EQ(gemm(first), Answer::kDone);
     for (const int64_t rows : {1, 7, 300}) {
-      Product later(rows, 70, 24, Element::kBf16, bias);
+      Product later(rows, 70, bias);
       fake_.products.clear();
       ASSERT_EQ(gemm(later), Answer::kDone) << why_;
       EXPECT_LE(later.error(), 1e-5) << rows;
       later.args.output = Output::kF32Add;
-      later.y.assign(later.y.size(), 0.5f);
+      later.reset();
       const int checks = fake_.checks;
       ASSERT_EQ(gemm(later), Answer::kDone) << why_;
       EXPECT_LE(later.error(), 1e-5) << rows;
@@ -322,7 +308,7 @@ TEST_F(CublasLtTest, ColumnsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
 TEST_F(CublasLtTest, ColumnsThatAreRefusedInPartsTooEndTheRequest) {
   fake_.check_refuses = [](int, int64_t, int64_t n) { return n == 70 || n == 6; };
   open(true);
-  Product first(9, 40, 24), later(9, 70, 24), small(9, 6, 24);
+  Product first(9, 40), later(9, 70), small(9, 6);
   ASSERT_EQ(gemm(first), Answer::kDone);
   EXPECT_EQ(gemm(later), Answer::kRefused);
   EXPECT_EQ(gemm(small), Answer::kUnsupported);
@@ -334,11 +320,11 @@ TEST_F(CublasLtTest, RowsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
   };
   open(true);
   for (const int64_t rows : {3, 100, 333}) {
-    Product p(rows, 40, 24, Element::kBf16, true);
+    Product p(rows, 40, true);
     ASSERT_EQ(gemm(p), Answer::kDone);
     EXPECT_LE(p.error(), 1e-5) << rows;
     p.args.output = Output::kF32Add;
-    p.y.assign(p.y.size(), 0.5f);
+    p.reset();
     const int refused = fake_.refused;
     ASSERT_EQ(gemm(p), Answer::kDone);
     EXPECT_EQ(fake_.refused, refused) << "what refused once is asked again";
@@ -350,44 +336,39 @@ TEST_F(CublasLtTest, RowsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
 TEST_F(CublasLtTest, OneRowThatIsRefusedAfterAllEndsTheRequest) {
   fake_.matmul_refuses = [](int, int64_t, int64_t) { return true; };
   open(true);
-  Product p(3, 40, 24);
+  Product p(3, 40);
   EXPECT_EQ(gemm(p), Answer::kRefused);
-  EXPECT_NE(why_.find("invariant=true allows no other way"), std::string::npos) << why_;
+  expect_why("invariant=true allows no other way");
 }
 
 // --- opening -------------------------------------------------------------------------------------
 
 TEST_F(CublasLtTest, AFileThatTheEnvironmentNamesIsTheOnlyOne) {
   setenv("LIBPREFIX_CUBLASLT", "/nowhere/libcublasLt.so.13", 1);
-  CublasLt lt;
-  EXPECT_FALSE(lt.open(false, nullptr, why_));
-  EXPECT_EQ(why_.find("LIBPREFIX_CUBLASLT: /nowhere/libcublasLt.so.13: "), 0u) << why_;
+  EXPECT_EQ(refusal().find("LIBPREFIX_CUBLASLT: /nowhere/libcublasLt.so.13: "), 0u) << why_;
 }
 
 TEST_F(CublasLtTest, ALibraryThatIsTooOldSaysSo) {
   fake_.version = 120904;
-  CublasLt lt;
-  EXPECT_FALSE(lt.open(false, nullptr, why_));
-  EXPECT_NE(why_.find("is version 12.9; 13.0 is the oldest that works"), std::string::npos) << why_;
+  EXPECT_NE(refusal(), "");
+  expect_why("is version 12.9; 13.0 is the oldest that works");
   fake_.version = 130000;
-  EXPECT_TRUE(lt.open(false, nullptr, why_));
-  EXPECT_EQ(lt.version(), 130000);
+  open(false);
+  EXPECT_EQ(lt_->version(), 130000);
 }
 
 TEST_F(CublasLtTest, ALibraryThatIsSomethingElseSaysWhatItLacks) {
   setenv("LIBPREFIX_CUBLASLT", "libm.so.6", 1);
-  CublasLt lt;
-  EXPECT_FALSE(lt.open(false, nullptr, why_));
-  EXPECT_NE(why_.find("libm.so.6 has no function cublasLtGetVersion"), std::string::npos) << why_;
+  EXPECT_NE(refusal(), "");
+  expect_why("libm.so.6 has no function cublasLtGetVersion");
 }
 
 TEST_F(CublasLtTest, WithoutTheEnvironmentEachPlaceSaysItsReason) {
   unsetenv("LIBPREFIX_CUBLASLT");
-  CublasLt lt;
-  if (lt.open(false, nullptr, why_)) GTEST_SKIP() << "there is a cuBLASLt";
+  if (refusal().empty()) GTEST_SKIP() << "there is a cuBLASLt";
   for (const char* part : {"libcublasLt.so.13: ", "/usr/local/cuda/lib64/libcublasLt.so.13: ",
                            "LIBPREFIX_CUBLASLT can name the file"})
-    EXPECT_NE(why_.find(part), std::string::npos) << why_;
+    expect_why(part);
 }
 
 }  // namespace
