@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <regex>
 #include <set>
 #include <sstream>
-#include <string>
 
 #include "base/status.h"
 #include "kernels/gpu_support.h"
@@ -74,11 +74,11 @@ TEST(CudaPlugin, LoadsWithoutADriverAndSaysSo) {
   const int32_t count = entry()->count(why, sizeof why);
   if (count > 0) GTEST_SKIP() << "there is a driver, with " << count << " devices";
   EXPECT_NE(std::string(why).find("driver"), std::string::npos) << why;
-  char open_why[512] = "";
+  why[0] = 0;
   Code code = Code::kOk;
-  EXPECT_EQ(entry()->open(0, false, &code, open_why, sizeof open_why), nullptr);
+  EXPECT_EQ(entry()->open(0, false, &code, why, sizeof why), nullptr);
   EXPECT_NE(code, Code::kOk);
-  EXPECT_NE(std::string(open_why).find("driver"), std::string::npos) << open_why;
+  EXPECT_NE(std::string(why).find("driver"), std::string::npos) << why;
 }
 
 TEST(CudaPlugin, AnEngineSaysWhatIsMissing) {
@@ -101,38 +101,40 @@ TEST(CudaDevices, OneThatIsTooOldIsListedWithAReason) {
   EXPECT_EQ(ops::gpu_info(properties).reason, "");
 }
 
+// Calls f(line) for what the compiler of the kernels left in files with this ending.
+void each_line(const char* ending, const std::function<void(const std::string& line)>& f) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing_support::build_folder() + "/kernels")) {
+    if (entry.path().extension() != ending) continue;
+    std::ifstream file(entry.path());
+    for (std::string line; std::getline(file, line);) f(line);
+  }
+}
+
 // Registers that do not fit go to memory, which is what a kernel must not do in its inner loop.
 TEST(CudaKernels, AttentionDoesNotSpill) {
   SKIP_WITHOUT_PLUGIN();
   int kernels = 0, for_hopper = 0;
   std::set<std::string> targets;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(testing_support::build_folder() + "/kernels")) {
-    if (entry.path().extension() != ".resources") continue;
-    std::ifstream file(entry.path());
-    std::string kernel, line;
-    while (std::getline(file, line)) {
-      std::smatch m;
-      if (std::regex_search(line, m, std::regex("Compiling entry function '(.*)' for '(.*)'"))) {
-        kernel = m[1].str() + " for " + m[2].str();
-        targets.insert(m[2]);
-      }
-      // What ptxas says when products of a warpgroup wait for each other, or registers stay as they
-      // are.
-      EXPECT_FALSE(std::regex_search(line, std::regex("serialized|setmaxnreg ignored|\\(C75")))
-          << kernel << ": " << line;
-      if (!std::regex_search(line, m,
-                             std::regex("(\\d+) bytes stack frame, (\\d+) bytes spill stores")))
-        continue;
-      if (kernel.find("attention") == std::string::npos) continue;
-      ++kernels;
-      if (kernel.find("attention_hopper") != std::string::npos ||
-          kernel.find("attention_decode") != std::string::npos)
-        ++for_hopper;
-      EXPECT_EQ(m[1], "0") << kernel << ": " << line;
-      EXPECT_EQ(m[2], "0") << kernel << ": " << line;
+  std::string kernel;
+  each_line(".resources", [&](const std::string& line) {
+    std::smatch m;
+    if (std::regex_search(line, m, std::regex("Compiling entry function '(.*)' for '(.*)'"))) {
+      kernel = m[1].str() + " for " + m[2].str();
+      targets.insert(m[2]);
     }
-  }
+    // What ptxas says when products of a warpgroup wait for each other, or registers stay as they
+    // are.
+    EXPECT_FALSE(std::regex_search(line, std::regex("serialized|setmaxnreg ignored|\\(C75")))
+        << kernel << ": " << line;
+    if (!std::regex_search(kernel, std::regex("attention")) ||
+        line.find("bytes stack frame") == std::string::npos)
+      return;
+    ++kernels;
+    for_hopper += std::regex_search(kernel, std::regex("attention_(hopper|decode)"));
+    EXPECT_NE(line.find(" 0 bytes stack frame, 0 bytes spill stores"), std::string::npos)
+        << kernel << ": " << line;
+  });
   EXPECT_GE(kernels, 6 * static_cast<int>(targets.size()));  // five, and the slow one
   EXPECT_EQ(for_hopper, targets.contains("sm_90a") ? 4 : 0);
   EXPECT_FALSE(targets.empty());
@@ -143,38 +145,28 @@ TEST(CudaKernels, AttentionDoesNotSpill) {
 TEST(CudaKernels, NothingIsTouchedBeforeTheKernelsBeforeHaveEnded) {
   SKIP_WITHOUT_PLUGIN();
   std::set<std::string> targets, kernels;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(testing_support::build_folder() + "/kernels")) {
-    if (entry.path().extension() != ".ptx") continue;
-    std::ifstream file(entry.path());
-    std::string target, kernel, line;
-    int waits = 0;
-    const auto finish = [&] {
-      EXPECT_TRUE(kernel.empty() || waits == 1) << kernel << " for " << target;
-    };
-    while (std::getline(file, line)) {
-      std::istringstream words(line);
-      std::string word;
-      words >> word;
-      if (word.starts_with('@')) words >> word;  // a predicate
-      if (word == ".target") words >> target;
-      if (line.find(".entry") != std::string::npos) {
-        finish();
-        kernel = line.substr(line.find(".entry") + 7);
-        waits = 0;
-        targets.insert(target);
-        kernels.insert(target + ' ' + kernel);
-      }
-      if (kernel.empty()) continue;
-      if (word.starts_with("griddepcontrol.wait")) ++waits;
-      bool touches = false;
-      for (const char* const access : {"ld", "st.", "atom", "red", "cp.", "prefetch", "mbarrier"})
-        touches = touches || word.starts_with(access);
-      ASSERT_TRUE(!touches || word.starts_with("ld.param") || waits == 1)
-          << kernel << " for " << target << ": " << line;
+  std::string target, kernel;
+  int waits = 1;
+  each_line(".ptx", [&](const std::string& line) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word.starts_with('@')) words >> word;  // a predicate
+    if (word == ".target") words >> target;
+    if (line.find(".entry") != std::string::npos) {
+      EXPECT_EQ(waits, 1) << kernel;
+      kernel = target + ' ' + line.substr(line.find(".entry") + 7);
+      waits = 0;
+      targets.insert(target);
+      kernels.insert(kernel);
     }
-    finish();
-  }
+    if (word.starts_with("griddepcontrol.wait")) ++waits;
+    bool touches = false;
+    for (const char* const access : {"ld", "st.", "atom", "red", "cp.", "prefetch", "mbarrier"})
+      touches = touches || word.starts_with(access);
+    EXPECT_TRUE(!touches || word.starts_with("ld.param") || waits == 1) << kernel << ": " << line;
+  });
+  EXPECT_EQ(waits, 1) << kernel;
   // All but those for f32 and tensor cores are compiled for each.
   EXPECT_GE(kernels.size(), 20 * targets.size());
 }
