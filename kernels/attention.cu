@@ -17,18 +17,12 @@ __global__ void __launch_bounds__(32 * W, 1)
 
 }  // namespace
 
+#define PREFIX_CASE(number, D, W) \
+  case Kernel::number:            \
+    return reinterpret_cast<const void*>(attention_kernel<D, W>);
 const void* mma_kernel(Kernel kernel) {
   switch (kernel) {
-    case Kernel::kAttention64x4:
-      return reinterpret_cast<const void*>(attention_kernel<64, 4>);
-    case Kernel::kAttention64x8:
-      return reinterpret_cast<const void*>(attention_kernel<64, 8>);
-    case Kernel::kAttention128x4:
-      return reinterpret_cast<const void*>(attention_kernel<128, 4>);
-    case Kernel::kAttention128x8:
-      return reinterpret_cast<const void*>(attention_kernel<128, 8>);
-    case Kernel::kAttention256x4:
-      return reinterpret_cast<const void*>(attention_kernel<256, 4>);
+    PREFIX_MMA_KERNELS(PREFIX_CASE)
     default:
       return nullptr;
   }

@@ -26,7 +26,20 @@ struct InTurn {
   }
 };
 
-class CudaWarp {
+// Shared memory, by byte offset. The emulator has to know which thread it is that asks.
+class CudaShared {
+ public:
+  template <class T>
+  PREFIX_BODY T get(int, int offset) const {
+    return *reinterpret_cast<const T*>(shared_memory + offset);
+  }
+  template <class T>
+  PREFIX_BODY void set(int, int offset, const T& value) {
+    *reinterpret_cast<T*>(shared_memory + offset) = value;
+  }
+};
+
+class CudaWarp : public CudaShared {
  public:
   template <class T>
   class Local {
@@ -42,14 +55,6 @@ class CudaWarp {
   template <class F>
   PREFIX_BODY void each(const F& f) {
     f(static_cast<int>(threadIdx.x) % 32);
-  }
-  template <class T>
-  PREFIX_BODY T get(int, int offset) const {
-    return *reinterpret_cast<const T*>(shared_memory + offset);
-  }
-  template <class T>
-  PREFIX_BODY void set(int, int offset, T value) {
-    *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
 
   PREFIX_BODY float sum(const Local<float>& x) {
@@ -117,41 +122,38 @@ class CudaWarp {
   }
 };
 
-class CudaBlock : InTurn {
+// What the threads of several warps have.
+class CudaThreads : public CudaShared {
  public:
   using Warp = CudaWarp;
   template <class T>
   class PerThread {
    public:
-    PREFIX_BODY explicit PerThread(CudaBlock&) {}
+    PREFIX_BODY explicit PerThread(CudaThreads&) {}
     PREFIX_BODY T& operator[](int) { return local_[0]; }
     PREFIX_BODY Warp::Local<T>& of(const Warp&) { return local_; }
+    PREFIX_BODY T& own() { return local_[0]; }
 
    private:
     Warp::Local<T> local_;
   };
+  template <class F>
+  PREFIX_BODY void each_warp(const F& f) {
+    Warp warp;
+    f(warp);
+  }
+};
 
+class CudaBlock : InTurn, public CudaThreads {
+ public:
   PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
   PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
   template <class F>
   PREFIX_BODY void each(const F& f) {
     f(static_cast<int>(threadIdx.x));
   }
-  template <class F>
-  PREFIX_BODY void each_warp(const F& f) {
-    Warp warp;
-    f(warp);
-  }
   PREFIX_BODY void sync() { __syncthreads(); }
 
-  template <class T>
-  PREFIX_BODY T get(int, int offset) const {
-    return *reinterpret_cast<const T*>(shared_memory + offset);
-  }
-  template <class T>
-  PREFIX_BODY void set(int, int offset, const T& value) {
-    *reinterpret_cast<T*>(shared_memory + offset) = value;
-  }
   PREFIX_BODY void copy16(int, int offset, const void* from) {
     const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory + offset));
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -194,19 +196,11 @@ class CudaBlock : InTurn {
   template <int N>
   PREFIX_BODY void load_fresh(const float* from, float (&out)[N]) const {  // aligned to N, or to 4
     static_assert(N == 2 || N % 4 == 0);
-    if constexpr (N == 2) {
-      const float2 v = __ldcg(reinterpret_cast<const float2*>(from));
-      out[0] = v.x;
-      out[1] = v.y;
-    } else {
-      PREFIX_UNROLL
-      for (int i = 0; i < N; i += 4) {
-        const float4 v = __ldcg(reinterpret_cast<const float4*>(from + i));
-        out[i] = v.x;
-        out[i + 1] = v.y;
-        out[i + 2] = v.z;
-        out[i + 3] = v.w;
-      }
+    using Piece = std::conditional_t<N == 2, float2, float4>;
+    PREFIX_UNROLL
+    for (int i = 0; i < N; i += sizeof(Piece) / sizeof(float)) {
+      const Piece v = __ldcg(reinterpret_cast<const Piece*>(from + i));
+      memcpy(out + i, &v, sizeof v);
     }
   }
 };

@@ -186,21 +186,8 @@ PREFIX_BODY void wgmma_registers(float (&d)[32], const uint32_t (&a)[4], uint64_
 #undef PREFIX_32
 
 template <int kBarriers>
-class CudaGroup : public CudaConsumer<kBarriers> {
+class CudaGroup : public CudaConsumer<kBarriers>, public CudaThreads {
  public:
-  using Warp = CudaWarp;
-  template <class T>
-  class PerThread {
-   public:
-    PREFIX_BODY explicit PerThread(CudaGroup&) {}
-    PREFIX_BODY T& operator[](int) { return local_[0]; }
-    PREFIX_BODY Warp::Local<T>& of(const Warp&) { return local_; }
-    PREFIX_BODY T& own() { return local_[0]; }
-
-   private:
-    Warp::Local<T> local_;
-  };
-
   // By a reduction, whose result the compiler keeps where it keeps addresses of products.
   PREFIX_BODY static int uniform(int x) {
     return static_cast<int>(__reduce_or_sync(~0u, static_cast<unsigned>(x)));
@@ -211,16 +198,6 @@ class CudaGroup : public CudaConsumer<kBarriers> {
   PREFIX_BODY void each(const F& f) {
     f(static_cast<int>(threadIdx.x) % 128);
   }
-  template <class F>
-  PREFIX_BODY void each_warp(const F& f) {
-    Warp warp;
-    f(warp);
-  }
-  template <class T>
-  PREFIX_BODY void set(int, int offset, const T& value) {
-    *reinterpret_cast<T*>(shared_memory + offset) = value;
-  }
-
   PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
   // A barrier for the turn of each group: the other one arrives, it waits. The first turn is given
   // by the second group.

@@ -6,7 +6,6 @@
 namespace prefix::ops::gpu {
 
 const void* row_kernel(Kernel kernel);
-const void* heads_kernel(Kernel kernel);
 const void* mma_kernel(Kernel kernel);
 const void* hopper_kernel(Kernel kernel);
 

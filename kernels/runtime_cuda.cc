@@ -28,7 +28,7 @@ namespace {
 constexpr size_t kRingSlotBytes = size_t{4} << 20;
 
 const void* kernel_address(Kernel kernel) {
-  for (const auto table : {row_kernel, heads_kernel, mma_kernel,
+  for (const auto table : {row_kernel, mma_kernel,
 #ifdef PREFIX_HOPPER
                            hopper_kernel
 #endif
@@ -68,9 +68,10 @@ void set_error(const std::string& text) {
   std::snprintf(error_text, sizeof error_text, "%s", text.c_str());
 }
 
+int use_device(int32_t device) { return static_cast<int>(cudaSetDevice(device)); }
+
 Contexts driver_contexts() {
-  Contexts contexts;
-  contexts.use = [](int32_t device) { return static_cast<int>(cudaSetDevice(device)); };
+  Contexts contexts{nullptr, nullptr, use_device};
   const auto find = [](auto*& function, const char* name) {
     void* address = nullptr;
     cudaDriverEntryPointQueryResult found;
@@ -401,8 +402,7 @@ class CudaRuntime final : public Runtime {
 
   std::recursive_mutex mutex_;  // calls use one another
   const int32_t device_;
-  Contexts contexts_ = {nullptr, nullptr,
-                        [](int32_t device) { return static_cast<int>(cudaSetDevice(device)); }};
+  Contexts contexts_ = {nullptr, nullptr, use_device};
   void* own_ = nullptr;  // the device's context
   cudaStream_t stream_ = nullptr;
   Properties properties_;
@@ -423,21 +423,20 @@ void say(char* why, size_t bytes, const std::string& text) {
   if (bytes > 0) std::snprintf(why, bytes, "%s", text.c_str());
 }
 
-int32_t count_devices(char* why, size_t why_bytes) {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess) return count;
-  cudaGetLastError();
-  say(why, why_bytes, describe(error));
-  return -1;
-}
-
-bool describe_device(int32_t device, Properties* out, char* why, size_t why_bytes) {
-  const cudaError_t error = read_properties(device, *out);
+bool succeeds(cudaError_t error, char* why, size_t why_bytes) {
   if (error == cudaSuccess) return true;
   cudaGetLastError();
   say(why, why_bytes, describe(error));
   return false;
+}
+
+int32_t count_devices(char* why, size_t why_bytes) {
+  int count = 0;
+  return succeeds(cudaGetDeviceCount(&count), why, why_bytes) ? count : -1;
+}
+
+bool describe_device(int32_t device, Properties* out, char* why, size_t why_bytes) {
+  return succeeds(read_properties(device, *out), why, why_bytes);
 }
 
 Runtime* open_runtime(int32_t device, bool invariant, Code* code, char* why, size_t why_bytes) {

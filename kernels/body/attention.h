@@ -93,10 +93,8 @@ class Attention {
   }
 
  private:
-  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
-    const int packed = row_begin_ + row;
-    const int head = head_ * a_.group_heads + packed % a_.group_heads;
-    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * a_.pages.head_dim;
+  PREFIX_BODY int64_t head_at(int row, int64_t ld) const {  // row: inside the item
+    return gpu::head_at(a_, row_begin_ + row, head_, a_.pages.head_dim, ld);
   }
 
   // Rows and columns that do not exist are zero.
@@ -110,7 +108,7 @@ class Attention {
         const int piece = i % Shared::kPieces;
         Bits128 v{{0, 0, 0, 0}};
         if (row < rows_ && piece * 8 < d) {
-          const uint16_t* const from = q + q_offset(row, a_.ld_q) + piece * 8;
+          const uint16_t* const from = q + head_at(row, a_.ld_q) + piece * 8;
           if (whole) {
             v = load16(from);
           } else {
@@ -312,7 +310,7 @@ class Attention {
           }
         } else {
           const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
-          uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
+          uint16_t* const out = static_cast<uint16_t*>(a_.out) + head_at(row, a_.ld_out);
           PREFIX_UNROLL
           for (int c = 0; c < kColumns; ++c) {
             const float* const x = sums[lane].o[c].x + 2 * j;
@@ -355,7 +353,7 @@ class Attention {
         }
         if (item_.partial < 0) {
           const float inverse = l == 0 ? 0.0f : 1.0f / l;
-          store_pair(static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out), column,
+          store_pair(static_cast<uint16_t*>(a_.out) + head_at(row, a_.ld_out), column,
                      o.x[0] * inverse, o.x[1] * inverse);
           continue;
         }
@@ -463,7 +461,7 @@ class Attention {
     }
     const float inverse = l == 0 ? 0.0f : 1.0f / l;
     uint16_t* const out =
-        static_cast<uint16_t*>(a_.out) + q_offset(group.row_begin + row - row_begin_, a_.ld_out);
+        static_cast<uint16_t*>(a_.out) + head_at(group.row_begin + row - row_begin_, a_.ld_out);
     warp.each([&](int lane) {
       PREFIX_UNROLL
       for (int c = 0; c < kOwn; c += 2)

@@ -121,10 +121,11 @@ class DecodeConsumer {
   struct Queries {
     FragmentA q[kSteps];
   };
-  // A row of a partial result.
+  using Columns = Pack<float, kOwn>;  // of a lane
+  // Of a row of a partial result.
   struct Partial {
-    float o[kOwn];
-    float m, l;
+    Floats2 ml;
+    Columns o;
   };
 
  public:
@@ -153,10 +154,8 @@ class DecodeConsumer {
   }
 
  private:
-  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: of the block
-    const int packed = split_.row_begin + row;
-    const int head = head_ * a_.group_heads + packed % a_.group_heads;
-    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
+  PREFIX_BODY int64_t head_at(int row, int64_t ld) const {  // row: of the block
+    return gpu::head_at(a_, split_.row_begin + row, head_, D, ld);
   }
 
   PREFIX_BODY void load_queries() {
@@ -166,7 +165,7 @@ class DecodeConsumer {
       for (int j = 0; j < 2; ++j) {
         const int row = first_ + lane / 4 + 8 * j;
         const uint16_t* const from =
-            q + (row < split_.rows ? q_offset(row, a_.ld_q) : 0) + 2 * (lane % 4);
+            q + (row < split_.rows ? head_at(row, a_.ld_q) : 0) + 2 * (lane % 4);
         PREFIX_UNROLL
         for (int k = 0; k < kSteps; ++k) {
           PREFIX_UNROLL
@@ -219,38 +218,34 @@ class DecodeConsumer {
   // Warps of a row tile: tile, tile + tiles_, ...
   PREFIX_BODY int warps_of(int tile) const { return (kDecodeWarps - 1 - tile) / tiles_ + 1; }
 
-  // Merges up to kMaxStates states of a row, in their order: get(i, lane, m, l, o) reads the i-th.
+  // Merges up to kMaxStates states of a row, in their order: get(i, lane) reads the i-th.
   template <class Get>
   PREFIX_BODY void merge(int count, Local<Partial>& out, const Get& get) {
     warp_.each([&](int lane) {
       Partial parts[kMaxStates];  // all on their way before the first is needed
       PREFIX_UNROLL
       for (int i = 0; i < kMaxStates; ++i)
-        if (i < count) get(i, lane, parts[i]);
+        if (i < count) parts[i] = get(i, lane);
       Partial& sum = out[lane];
-      sum.m = minus_infinity();
+      float m = minus_infinity(), l = 0;
       PREFIX_UNROLL
       for (int i = 0; i < kMaxStates; ++i)
-        if (i < count) sum.m = larger(parts[i].m, sum.m);
-      const float shift = sum.m == minus_infinity() ? 0.0f : sum.m;
-      sum.l = 0;
+        if (i < count) m = larger(parts[i].ml.x[0], m);
+      const float shift = m == minus_infinity() ? 0.0f : m;
       PREFIX_UNROLL
-      for (int c = 0; c < kOwn; ++c) sum.o[c] = 0;
+      for (int c = 0; c < kOwn; ++c) sum.o.x[c] = 0;
       PREFIX_UNROLL
       for (int i = 0; i < kMaxStates; ++i) {
         if (i >= count) continue;
-        const float weight = exp2_of(parts[i].m - shift);
-        sum.l += parts[i].l * weight;
+        const float weight = exp2_of(parts[i].ml.x[0] - shift);
+        l += parts[i].ml.x[1] * weight;
         PREFIX_UNROLL
-        for (int c = 0; c < kOwn; ++c) sum.o[c] += parts[i].o[c] * weight;
+        for (int c = 0; c < kOwn; ++c) sum.o.x[c] += parts[i].o.x[c] * weight;
       }
+      sum.ml = {{m, l}};
     });
   }
 
-  // The columns of a lane, in one access.
-  struct alignas(4 * kOwn) Columns {
-    float x[kOwn];
-  };
   static PREFIX_BODY int columns_of(int warp, int row, int lane) {
     return Shared::state(warp) + (row % 16 * SoftmaxState::kRow + lane * kOwn) * 4;
   }
@@ -260,23 +255,16 @@ class DecodeConsumer {
     for (int row = warp_.index(); row < split_.rows; row += kDecodeWarps) {
       const int tile = row / 16;
       Local<Partial> sum;
-      merge(warps_of(tile), sum, [&](int i, int lane, Partial& part) {
+      merge(warps_of(tile), sum, [&](int i, int lane) -> Partial {
         const int warp = tile + i * tiles_;
-        const auto ml = warp_.template get<Floats2>(
-            lane, Shared::state(warp) + (SoftmaxState::kMaxima + row % 16 * 2) * 4);
-        const auto o = warp_.template get<Columns>(lane, columns_of(warp, row, lane));
-        part.m = ml.x[0];
-        part.l = ml.x[1];
-        PREFIX_UNROLL
-        for (int c = 0; c < kOwn; ++c) part.o[c] = o.x[c];
+        return {warp_.template get<Floats2>(
+                    lane, Shared::state(warp) + (SoftmaxState::kMaxima + row % 16 * 2) * 4),
+                warp_.template get<Columns>(lane, columns_of(warp, row, lane))};
       });
       warp_.each([&](int lane) {
-        Columns o;
-        PREFIX_UNROLL
-        for (int c = 0; c < kOwn; ++c) o.x[c] = sum[lane].o[c];
-        warp_.set(lane, columns_of(tile, row, lane), o);
-        if (lane == 0)
-          warp_.set(lane, Shared::maximum(row), Floats4{{sum[lane].m, sum[lane].l, 0, 0}});
+        const Partial& p = sum[lane];
+        warp_.set(lane, columns_of(tile, row, lane), p.o);
+        if (lane == 0) warp_.set(lane, Shared::maximum(row), Floats4{{p.ml.x[0], p.ml.x[1], 0, 0}});
       });
     }
   }
@@ -286,21 +274,17 @@ class DecodeConsumer {
     for (int row = warp_.rank() + a_.cluster * warp_.index(); row < split_.rows;
          row += a_.cluster * kDecodeWarps) {
       Local<Partial> sum;
-      merge(a_.cluster, sum, [&](int i, int lane, Partial& part) {
-        const auto ml = warp_.template get_from<Floats2>(i, lane, Shared::maximum(row));
-        const auto o = warp_.template get_from<Columns>(i, lane, columns_of(row / 16, row, lane));
-        part.m = ml.x[0];
-        part.l = ml.x[1];
-        PREFIX_UNROLL
-        for (int c = 0; c < kOwn; ++c) part.o[c] = o.x[c];
+      merge(a_.cluster, sum, [&](int i, int lane) -> Partial {
+        return {warp_.template get_from<Floats2>(i, lane, Shared::maximum(row)),
+                warp_.template get_from<Columns>(i, lane, columns_of(row / 16, row, lane))};
       });
-      uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
+      uint16_t* const out = static_cast<uint16_t*>(a_.out) + head_at(row, a_.ld_out);
       warp_.each([&](int lane) {
-        const Partial& f = sum[lane];
-        const float inverse = f.l == 0 ? 0.0f : 1.0f / f.l;
+        const Partial& p = sum[lane];
+        const float inverse = p.ml.x[1] == 0 ? 0.0f : 1.0f / p.ml.x[1];
         PREFIX_UNROLL
         for (int c = 0; c < kOwn; c += 2)
-          store_whole(out + lane * kOwn + c, pack_bf16(f.o[c] * inverse, f.o[c + 1] * inverse));
+          store_whole(out + lane * kOwn + c, pack_bf16(p.o.x[c] * inverse, p.o.x[c + 1] * inverse));
       });
     }
   }

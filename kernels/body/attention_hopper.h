@@ -168,11 +168,6 @@ class HopperConsumer {
     return group_.uniform(group_.template read<WidePage>(Shared::header(tile)).masked);
   }
 
-  // Of a packed row, in q or the result.
-  PREFIX_BODY int64_t offset_of(const HeadItem& item, int packed, int64_t ld) const {
-    const int head = item.head * a_.group_heads + packed % a_.group_heads;
-    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
-  }
   // Of this lane: row g of the warp, or g + 8.
   PREFIX_BODY int row_of(Warp& warp, int lane, int j) const {
     return first_ + warp.index() % 4 * 16 + lane / 4 + 8 * j;
@@ -186,7 +181,7 @@ class HopperConsumer {
     const auto* const q = static_cast<const uint16_t*>(a_.q);
     const int tokens = kApart / a_.group_heads, heads = kApart % a_.group_heads;  // so far apart
     const int last = next_.row_begin + next_.rows - 1;
-    const int64_t last_at = offset_of(next_, last, a_.ld_q);
+    const int64_t last_at = head_at(a_, last, next_.head, D, a_.ld_q);
     group_.each([&](int t) {
       int packed = next_.row_begin + first_ + t / kAcross;
       int token = packed / a_.group_heads, head = packed % a_.group_heads;
@@ -435,8 +430,8 @@ class HopperConsumer {
       const int row = row_of(warp, lane, j);
       if (row >= item_.rows) return;
       uint16_t* const to = static_cast<uint16_t*>(a_.out) +
-                           offset_of(item_, item_.row_begin + row, a_.ld_out) + lane % 2 * 8 +
-                           lane % 4 / 2 * 4;
+                           head_at(a_, item_.row_begin + row, item_.head, D, a_.ld_out) +
+                           lane % 2 * 8 + lane % 4 / 2 * 4;
       PREFIX_UNROLL
       for (int c = 0; c < kColumns; c += 2) {
         const uint32_t own = kept[lane].x[c / 2], other = given[lane].x[c / 2];

@@ -40,6 +40,17 @@ PREFIX_BODY void each_of_four(const float* x, int64_t i, int64_t end, const F& f
 
 PREFIX_BODY float exp_of(float x) { return exp2_of(x * 1.44269504088896340736f); }
 
+// Thread 0 gets what all have: fold(t, other), `half` times, then half as often ...
+template <class Block, class F>
+PREFIX_BODY void fold_threads(Block& block, const F& fold) {
+  for (int half = kRowThreads / 2; half > 0; half /= 2) {
+    block.sync();
+    block.each([&](int t) {
+      if (t < half) fold(t, t + half);
+    });
+  }
+}
+
 template <class Block>
 PREFIX_BODY void row_stats_parts(Block& block, const RowStatsArgs& a) {
   constexpr int kSums = 8 * kRowThreads, kFlags = 16 * kRowThreads;
@@ -60,18 +71,14 @@ PREFIX_BODY void row_stats_parts(Block& block, const RowStatsArgs& a) {
     block.set(t, 8 * t, best);
     block.set(t, kFlags + 4 * t, nan);
   });
-  for (int half = kRowThreads / 2; half > 0; half /= 2) {
-    block.sync();
-    block.each([&](int t) {
-      if (t >= half) return;
-      const auto mine = block.template get<uint64_t>(t, 8 * t);
-      const auto other = block.template get<uint64_t>(t, 8 * (t + half));
-      block.set(t, 8 * t, mine > other ? mine : other);
-      const int nan = block.template get<int>(t, kFlags + 4 * t) |
-                      block.template get<int>(t, kFlags + 4 * (t + half));
-      block.set(t, kFlags + 4 * t, nan);
-    });
-  }
+  fold_threads(block, [&](int t, int other) {
+    const auto own = block.template get<uint64_t>(t, 8 * t);
+    const auto its = block.template get<uint64_t>(t, 8 * other);
+    block.set(t, 8 * t, own > its ? own : its);
+    const int nan =
+        block.template get<int>(t, kFlags + 4 * t) | block.template get<int>(t, kFlags + 4 * other);
+    block.set(t, kFlags + 4 * t, nan);
+  });
   block.sync();
   block.each([&](int t) {
     const float top = value_of(block.template get<uint64_t>(t, 0));
@@ -86,15 +93,11 @@ PREFIX_BODY void row_stats_parts(Block& block, const RowStatsArgs& a) {
     }
     block.set(t, kSums + 8 * t, sum);
   });
-  for (int half = kRowThreads / 2; half > 0; half /= 2) {
-    block.sync();
-    block.each([&](int t) {
-      if (t >= half) return;
-      block.set(t, kSums + 8 * t,
-                block.template get<double>(t, kSums + 8 * t) +
-                    block.template get<double>(t, kSums + 8 * (t + half)));
-    });
-  }
+  fold_threads(block, [&](int t, int other) {
+    block.set(t, kSums + 8 * t,
+              block.template get<double>(t, kSums + 8 * t) +
+                  block.template get<double>(t, kSums + 8 * other));
+  });
   block.each([&](int t) {
     if (t > 0) return;
     LogitPart& out = a.parts[row * kMaxLogitParts + block.y()];

@@ -38,8 +38,7 @@ namespace prefix::ops::gpu {
 //
 //   K-major   (A; B without transposing)  a row of bytes is 64 elements of K; `stride` from eight
 //             rows of M or N to the next eight, `lead` means nothing (16)
-//   MN-major  (B transposed)  a row of bytes is 64 elements of N, the rows are K; `stride` from
-//   eight
+//   MN-major  (B transposed)  a row of bytes is 64 elements of N, the rows are K; `stride` from eight
 //             rows of K to the next eight, `lead` from 64 elements of N to the next
 //
 // `at` is the offset of the first element, inside its atom too, in pieces of 16 bytes as the descriptor

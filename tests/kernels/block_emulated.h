@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -39,11 +40,11 @@ class SharedMemory {
       m.reader = m.read_phase == phase_ && m.reader != thread ? kMany : thread;
       m.read_phase = phase_;
     }
-    std::memcpy(out, &data_[static_cast<size_t>(offset)], bytes);
+    std::memcpy(out, &data_[offset], bytes);
   }
   void write(int thread, int offset, const void* value, size_t bytes) {
     claim(thread, offset, bytes);
-    std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
+    std::memcpy(&data_[offset], value, bytes);
   }
   void start_copy(int thread, int offset, const void* from) {
     expect_aligned(from, 16);
@@ -63,7 +64,7 @@ class SharedMemory {
           m.writer = c.thread;
           m.write_phase = phase_;
         }
-        std::memcpy(&data_[static_cast<size_t>(c.offset)], c.from, 16);
+        std::memcpy(&data_[c.offset], c.from, 16);
       }
     }
   }
@@ -87,20 +88,13 @@ class SharedMemory {
     int offset;
     const void* from;
   };
-  struct Range {
-    Mark* first;
-    Mark* last;
-    Mark* begin() const { return first; }
-    Mark* end() const { return last; }
-  };
-
-  Range touch(int offset, size_t bytes) {
+  std::span<Mark> touch(int offset, size_t bytes) {
     const auto at = static_cast<size_t>(offset);
     if (offset < 0 || at + bytes > data_.size() || at % std::min<size_t>(bytes, 16) != 0 ||
         bytes % kGrain != 0)
       throw std::out_of_range("shared memory: " + std::to_string(bytes) + " bytes at " +
                               std::to_string(offset) + " of " + std::to_string(data_.size()));
-    return {&marks_[at / kGrain], &marks_[at / kGrain] + bytes / kGrain};
+    return {&marks_[at / kGrain], bytes / kGrain};
   }
   void claim(int thread, int offset, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
@@ -159,8 +153,8 @@ class EmulatedBlock {
   class PerThread {
    public:
     explicit PerThread(EmulatedBlock& block) : warps_(static_cast<size_t>(block.threads_ / 32)) {}
-    T& operator[](int thread) { return warps_[static_cast<size_t>(thread / 32)][thread % 32]; }
-    Warp::Local<T>& of(const Warp& warp) { return warps_[static_cast<size_t>(warp.index())]; }
+    T& operator[](int thread) { return warps_[thread / 32][thread % 32]; }
+    Warp::Local<T>& of(const Warp& warp) { return warps_[warp.index()]; }
 
    private:
     std::vector<Warp::Local<T>> warps_;

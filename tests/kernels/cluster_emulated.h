@@ -98,7 +98,7 @@ class EmulatedCluster {
           sums[t][lane] = add ? d(t, lane) : FragmentC{{0, 0, 0, 0}};
       for (int k = 0; k < kSteps; ++k) {
         const EmulatedMatrix right(block_.memory_, b(k), transposed);
-        block_.asked_[static_cast<size_t>(index())].push_back(right.bits());
+        block_.asked_[index()].push_back(right.bits());
         right.each_piece(0, 8 * kTiles, [&](int at) { get<Bits128>(0, at); });
         Local<FragmentA> left;
         for (int lane = 0; lane < 32; ++lane) left[lane] = a(k, lane);
@@ -111,7 +111,7 @@ class EmulatedCluster {
     T get_from(int rank, int, int offset) const {
       T value{};
       EmulatedCluster& cluster = block_.cluster_;
-      TrackedMemory& memory = cluster.blocks_.at(static_cast<size_t>(rank)).memory_;
+      TrackedMemory& memory = cluster.blocks_.at(rank).memory_;
       const int64_t epoch = block_.memory_.epoch(actor_);
       if (rank == block_.rank_) {
         memory.read(actor_, offset, &value, sizeof value);
@@ -164,20 +164,20 @@ class EmulatedCluster {
   void sync(Block& block, int actor) {
     const size_t epoch = known_.size();
     if (arrived_ == 0) arriving_.assign(blocks_.size(), Clock{});
-    join(arriving_[static_cast<size_t>(block.rank_)], block.memory_.know(actor));
+    join(arriving_[block.rank_], block.memory_.know(actor));
     block.memory_.tick(actor);
     if (++arrived_ == static_cast<int>(blocks_.size()) * kDecodeWarps) {
       known_.push_back(arriving_);
       arrived_ = 0;
     }
     turns_.wait_until([this, epoch] { return known_.size() > epoch; });
-    join(block.memory_.know(actor), known_[epoch][static_cast<size_t>(block.rank_)]);
+    join(block.memory_.know(actor), known_[epoch][block.rank_]);
     block.memory_.next_epoch(actor);
   }
   // What a block knew when an epoch began.
   const Clock& known_at(int64_t epoch, int rank) const {
     static const Clock nothing{};
-    return epoch == 0 ? nothing : known_[static_cast<size_t>(epoch - 1)][static_cast<size_t>(rank)];
+    return epoch == 0 ? nothing : known_[epoch - 1][rank];
   }
 
   Turns& turns_;

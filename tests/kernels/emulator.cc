@@ -24,13 +24,17 @@ const Args& args_of(const Command& launch) {
   return *reinterpret_cast<const Args*>(launch.args);
 }
 
+thread_local std::string error_text;
+
+using Blocks = std::map<const unsigned char*, size_t>;  // their bytes, by where they begin
+bool holds(const Blocks& blocks, const unsigned char* at, size_t bytes) {
+  const auto behind = blocks.upper_bound(at);
+  return behind != blocks.begin() &&
+         at + bytes <= std::prev(behind)->first + std::prev(behind)->second;
+}
+
 // Shared memory of a block, at most.
 constexpr uint32_t kSharedBytes = 96 << 10, kHopperSharedBytes = 227 << 10;
-
-template <int D, int W>
-void run_attention(const Command& launch, EmulatedBlock& block) {
-  Attention<D, W, EmulatedBlock>(block, args_of<AttentionKernelArgs>(launch)).run();
-}
 
 template <int D>
 void run_decode(const Command& launch, EmulatedCluster& cluster) {
@@ -67,21 +71,12 @@ void run_block(const Command& launch, int x, int y, bool backwards) {
     PREFIX_ROW_KERNELS(PREFIX_CASE)
     PREFIX_HEAD_KERNELS(PREFIX_CASE)
 #undef PREFIX_CASE
-    case Kernel::kAttention64x4:
-      run_attention<64, 4>(launch, block);
-      break;
-    case Kernel::kAttention64x8:
-      run_attention<64, 8>(launch, block);
-      break;
-    case Kernel::kAttention128x4:
-      run_attention<128, 4>(launch, block);
-      break;
-    case Kernel::kAttention128x8:
-      run_attention<128, 8>(launch, block);
-      break;
-    case Kernel::kAttention256x4:
-      run_attention<256, 4>(launch, block);
-      break;
+#define PREFIX_CASE(number, D, W)                                                      \
+  case Kernel::number:                                                                 \
+    Attention<D, W, EmulatedBlock>(block, args_of<AttentionKernelArgs>(launch)).run(); \
+    break;
+    PREFIX_MMA_KERNELS(PREFIX_CASE)
+#undef PREFIX_CASE
     default:
       throw std::logic_error("no such kernel");
   }
@@ -104,12 +99,6 @@ EmulatedRuntime::~EmulatedRuntime() {
   while (!memory_.empty()) release(const_cast<unsigned char*>(memory_.begin()->first));
 }
 
-namespace {
-
-thread_local std::string error_text;
-
-}  // namespace
-
 const char* EmulatedRuntime::error() const { return error_text.c_str(); }
 
 Code EmulatedRuntime::failure(Code code, std::string text) {
@@ -117,10 +106,14 @@ Code EmulatedRuntime::failure(Code code, std::string text) {
   return code;
 }
 
-bool EmulatedRuntime::fails_now() { return fail_in_ >= 0 && fail_in_-- == 0; }
+bool EmulatedRuntime::fails_now() {
+  if (fail_in_ < 0 || fail_in_-- > 0) return false;
+  error_text = "the emulator was told to fail";
+  return true;
+}
 
 Code EmulatedRuntime::allocate(size_t bytes, void** out) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   ++counters_.allocations;
   if (bytes > static_cast<size_t>(free_bytes()))
     return failure(Code::kOutOfDeviceMemory,
@@ -153,7 +146,7 @@ void EmulatedRuntime::release(void* data) {
 }
 
 Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   ++counters_.pinned_allocations;
   *out = std::malloc(std::max<size_t>(bytes, 1));
   if (!*out) return failure(Code::kOutOfMemory, "no pinned memory");
@@ -172,10 +165,9 @@ void EmulatedRuntime::release_pinned(void* data) {
 
 Code EmulatedRuntime::finish_copies() {
   const std::lock_guard lock(mutex_);
-  for (const Later& d : std::exchange(downloads_, {}))
+  for (const Copy<unsigned char>& d : std::exchange(downloads_, {}))
     std::memcpy(d.host, d.bytes.data(), d.bytes.size());
-  const std::vector<Upload> all = std::exchange(in_flight_, {});
-  for (const Upload& u : all)
+  for (const Copy<const unsigned char>& u : std::exchange(in_flight_, {}))
     if (std::memcmp(u.host, u.bytes.data(), u.bytes.size()) != 0)
       return failure(Code::kInternal, "pinned memory changed before the device was done with it");
   return Code::kOk;
@@ -183,37 +175,32 @@ Code EmulatedRuntime::finish_copies() {
 
 Code EmulatedRuntime::synchronize() {
   ++counters_.waits;
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   return finish_copies();
 }
 
 Code EmulatedRuntime::check(const void* data, size_t bytes, const char* what) {
   const auto* const at = static_cast<const unsigned char*>(data);
   const std::lock_guard lock(mutex_);
-  auto found = memory_.upper_bound(at);
-  if (found != memory_.begin() && --found != memory_.end() && at >= found->first &&
-      at + bytes <= found->first + found->second)
-    return Code::kOk;
+  if (holds(memory_, at, bytes)) return Code::kOk;
   return failure(Code::kInternal, cat(what, ": ", bytes, " bytes are not in device memory"));
 }
 
 Code EmulatedRuntime::upload(void* device, const void* host, size_t bytes) {
   ++counters_.uploads;
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   if (const Code code = check(device, bytes, "upload"); code != Code::kOk) return code;
   if (bytes == 0) return Code::kOk;
   std::memcpy(device, host, bytes);
   const auto* const from = static_cast<const unsigned char*>(host);
   const std::lock_guard lock(mutex_);
-  auto found = pinned_.upper_bound(from);
-  if (found != pinned_.begin() && from < (--found)->first + found->second)
-    in_flight_.push_back({from, {from, from + bytes}});
+  if (holds(pinned_, from, bytes)) in_flight_.push_back({from, {from, from + bytes}});
   return Code::kOk;
 }
 
 Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
   ++counters_.downloads;
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
   counters_.downloaded_bytes += static_cast<int64_t>(bytes);
   if (bytes == 0) return Code::kOk;
@@ -223,14 +210,13 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
 
 // Until somebody waits, nobody knows what is in the memory.
 Code EmulatedRuntime::begin_download(void* pinned, const void* device, size_t bytes) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
   counters_.downloaded_bytes += static_cast<int64_t>(bytes);
   auto* const to = static_cast<unsigned char*>(pinned);
   const auto* const from = static_cast<const unsigned char*>(device);
   const std::lock_guard lock(mutex_);
-  const auto found = pinned_.upper_bound(to);
-  if (found == pinned_.begin() || to + bytes > std::prev(found)->first + std::prev(found)->second)
+  if (!holds(pinned_, to, bytes))
     return failure(Code::kInternal, "a download that nobody waits for needs pinned memory");
   downloads_.push_back({to, {from, from + bytes}});
   std::memset(to, 0xa5, bytes);
@@ -238,7 +224,7 @@ Code EmulatedRuntime::begin_download(void* pinned, const void* device, size_t by
 }
 
 Code EmulatedRuntime::launch(const Command& launch) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   ++counters_.launches[static_cast<size_t>(launch.kernel)];
   return run(launch);
 }
@@ -276,25 +262,21 @@ Code EmulatedRuntime::run(const Command& launch) {
 }
 
 Code EmulatedRuntime::gemm(const GemmArgs& a) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   ++counters_.gemms;
   if (!known_products_.contains(shape_of(a))) ++counters_.new_gemms;
   return run(a);
 }
 
 Code EmulatedRuntime::run(const GemmArgs& a) {
-  const auto element = static_cast<size_t>(element_bytes(a.element));
-  const auto span = [](int64_t rows, int64_t ld, int64_t columns) {
-    return rows == 0 ? 0 : static_cast<size_t>((rows - 1) * ld + columns);
-  };
-  if (const Code c = check(a.w, span(a.n, a.ld_w, a.k) * element, "gemm w"); c != Code::kOk)
-    return c;
-  if (const Code c = check(a.x, span(a.rows, a.ld_x, a.k) * element, "gemm x"); c != Code::kOk)
-    return c;
   const Element result = element_of(a.output, a.element);
-  const auto result_bytes = static_cast<size_t>(element_bytes(result));
-  if (const Code c = check(a.y, span(a.rows, a.ld_y, a.n) * result_bytes, "gemm y"); c != Code::kOk)
-    return c;
+  const auto outside = [&](const void* data, int64_t rows, int64_t ld, int64_t columns, Element e) {
+    const int64_t span = rows == 0 ? 0 : (rows - 1) * ld + columns;
+    return check(data, span * element_bytes(e), "gemm") != Code::kOk;
+  };
+  if (outside(a.w, a.n, a.ld_w, a.k, a.element) || outside(a.x, a.rows, a.ld_x, a.k, a.element) ||
+      outside(a.y, a.rows, a.ld_y, a.n, result))
+    return Code::kInternal;
   if (a.bias && a.output == Output::kActivation)
     return failure(Code::kInternal, "cuBLASLt has no such epilogue");
   // Sixteen columns of y, from those columns of the transpose of w. Their sums have names of their
@@ -306,20 +288,18 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
   constexpr int64_t kColumns = 16;
   std::vector<float> x(static_cast<size_t>(a.rows * a.k));
   for (int64_t r = 0; r < a.rows; ++r)
-    for (int64_t i = 0; i < a.k; ++i)
-      x[static_cast<size_t>(r * a.k + i)] = load_element(a.x, r * a.ld_x + i, a.element);
+    for (int64_t i = 0; i < a.k; ++i) x[r * a.k + i] = load_element(a.x, r * a.ld_x + i, a.element);
   std::vector<Columns> w(static_cast<size_t>(a.k));
   for (int64_t first = 0; first < a.n; first += kColumns) {
     const int64_t columns = std::min(kColumns, a.n - first);
     for (int64_t i = 0; i < a.k; ++i)
       for (int64_t c = 0; c < columns; ++c)
-        w[static_cast<size_t>(i)].four[c / 4][c % 4] =
-            load_element(a.w, (first + c) * a.ld_w + i, a.element);
+        w[i].four[c / 4][c % 4] = load_element(a.w, (first + c) * a.ld_w + i, a.element);
     for (int64_t r = 0; r < a.rows; ++r) {
-      const float* const row = &x[static_cast<size_t>(r * a.k)];
+      const float* const row = &x[r * a.k];
       Four y0 = {}, y1 = {}, y2 = {}, y3 = {};
       for (int64_t i = 0; i < a.k; ++i) {
-        const Columns& column = w[static_cast<size_t>(i)];
+        const Columns& column = w[i];
         y0 += row[i] * column.four[0];
         y1 += row[i] * column.four[1];
         y2 += row[i] * column.four[2];
@@ -337,7 +317,7 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
 }
 
 Code EmulatedRuntime::record(std::span<const Command> commands, int32_t* graph) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   if (!records_) return failure(Code::kInternal, "the emulator was told not to record");
   ++counters_.records;
   *graph = next_graph_++;
@@ -346,7 +326,7 @@ Code EmulatedRuntime::record(std::span<const Command> commands, int32_t* graph) 
 }
 
 Code EmulatedRuntime::replay(int32_t graph) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (fails_now()) return fail_code_;
   const auto found = graphs_.find(graph);
   if (found == graphs_.end()) return failure(Code::kInternal, "a graph that was never recorded");
   ++counters_.replays;

@@ -98,23 +98,19 @@ class EmulatedRuntime final : public Runtime {
   bool fails_now();
 
   Properties properties_;
-  // An upload from pinned memory: what lay there must still lie there when somebody waits.
-  struct Upload {
-    const unsigned char* host;
-    std::vector<unsigned char> bytes;
-  };
-
-  // A download that nobody has waited for yet.
-  struct Later {
-    unsigned char* host;
+  template <class Byte>
+  struct Copy {
+    Byte* host;
     std::vector<unsigned char> bytes;
   };
 
   std::mutex mutex_;  // of memory_, pinned_, in_flight_ and downloads_
   std::map<const unsigned char*, size_t> memory_;
   std::map<const unsigned char*, size_t> pinned_;
-  std::vector<Upload> in_flight_;
-  std::vector<Later> downloads_;
+  // Uploads from pinned memory: what lay there must still lie there when somebody waits. Downloads that
+  // nobody has waited for yet.
+  std::vector<Copy<const unsigned char>> in_flight_;
+  std::vector<Copy<unsigned char>> downloads_;
   std::atomic<int64_t> used_bytes_{0};
   std::set<Shape> known_products_;
   std::atomic<std::thread::id> launcher_{};

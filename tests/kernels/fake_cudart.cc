@@ -88,7 +88,6 @@ FAKE(cudaOccupancyMaxActiveClusters, int*, const void*, const cudaLaunchConfig_t
 namespace prefix::ops::gpu {
 
 const void* row_kernel(Kernel) { return reinterpret_cast<const void*>(&answer); }
-const void* heads_kernel(Kernel) { return nullptr; }
 const void* mma_kernel(Kernel) { return nullptr; }
 
 }  // namespace prefix::ops::gpu

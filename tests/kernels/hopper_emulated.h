@@ -39,8 +39,8 @@ class EmulatedHopper : public TrackedBlock {
     class PerThread {
      public:
       explicit PerThread(Group&) : warps_(4) {}
-      T& operator[](int thread) { return warps_[static_cast<size_t>(thread / 32)][thread % 32]; }
-      Warp::Local<T>& of(const Warp& warp) { return warps_[static_cast<size_t>(warp.index() % 4)]; }
+      T& operator[](int thread) { return warps_[thread / 32][thread % 32]; }
+      Warp::Local<T>& of(const Warp& warp) { return warps_[warp.index() % 4]; }
 
      private:
       std::vector<Warp::Local<T>> warps_;
@@ -120,13 +120,13 @@ class EmulatedHopper : public TrackedBlock {
     void multiply_weights(PerThread<T>& d, PerThread<Weights>& a, int step, const Matrix64& right) {
       Product& p = begin(d, EmulatedMatrix(block_.memory_, right, true), true);
       std::vector<FragmentA> before(128);
-      for (int t = 0; t < 128; ++t) before[static_cast<size_t>(t)] = a[t].x[step];
+      for (int t = 0; t < 128; ++t) before[t] = a[t].x[step];
       p.left = [&a, before, step](int warp) {
         Warp::Local<FragmentA> out;
         for (int lane = 0; lane < 32; ++lane) {
           const int thread = 32 * warp + lane;
           out[lane] = a[thread].x[step];
-          if (std::memcmp(&out[lane], &before[static_cast<size_t>(thread)], sizeof out[lane]) != 0)
+          if (std::memcmp(&out[lane], &before[thread], sizeof out[lane]) != 0)
             throw std::logic_error("weights were changed while a product read them");
         }
         return out;

@@ -52,20 +52,20 @@ class TrackedMemory {
   }
 
   // What an actor knows to have happened.
-  Clock& know(int actor) { return know_[static_cast<size_t>(actor)]; }
-  int64_t now(int actor) { return know(actor)[static_cast<size_t>(actor)]; }
-  void tick(int actor) { ++know(actor)[static_cast<size_t>(actor)]; }
+  Clock& know(int actor) { return know_[actor]; }
+  int64_t now(int actor) { return know(actor)[actor]; }
+  void tick(int actor) { ++know(actor)[actor]; }
   void fence_async(int actor) {
-    fenced_[static_cast<size_t>(actor)] = now(actor);
+    fenced_[actor] = now(actor);
     tick(actor);
   }
 
   void read(int actor, int offset, void* out, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
       check_read(actor, offset, m);
-      m.reads[static_cast<size_t>(actor)] = now(actor);
+      m.reads[actor] = now(actor);
     }
-    std::memcpy(out, &data_[static_cast<size_t>(offset)], bytes);
+    std::memcpy(out, &data_[offset], bytes);
   }
   void write(int actor, int offset, const void* value, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
@@ -74,21 +74,21 @@ class TrackedMemory {
       m.written = now(actor);
       m.stored = true;
     }
-    std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
+    std::memcpy(&data_[offset], value, bytes);
   }
   // By an actor of another block, in its epoch; `known` is what this block knew when it began.
   void read_remote(const Clock& known, int64_t epoch, int offset, void* out, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
       if (m.in_flight) conflict(-1, offset, "(another block's) reads what a copy is still writing");
-      if (epoch == 0 || known[static_cast<size_t>(m.writer)] < m.written)
+      if (epoch == 0 || known[m.writer] < m.written)
         conflict(-1, offset, "(another block's) reads what it does not know to be written");
       m.remote = std::max(m.remote, epoch);
       last_remote_ = std::max(last_remote_, epoch);
     }
-    std::memcpy(out, &data_[static_cast<size_t>(offset)], bytes);
+    std::memcpy(out, &data_[offset], bytes);
   }
-  int64_t epoch(int actor) const { return epochs_[static_cast<size_t>(actor)]; }
-  void next_epoch(int actor) { ++epochs_[static_cast<size_t>(actor)]; }
+  int64_t epoch(int actor) const { return epochs_[actor]; }
+  void next_epoch(int actor) { ++epochs_[actor]; }
   // Of the last read by another block.
   int64_t last_remote() const { return last_remote_; }
   void start_copy(int actor, int offset, size_t bytes) {
@@ -105,25 +105,25 @@ class TrackedMemory {
       m.written = phase;
       m.stored = false;
     }
-    std::memcpy(&data_[static_cast<size_t>(offset)], from, bytes);
+    std::memcpy(&data_[offset], from, bytes);
   }
 
   // A product of an actor reads 16 bytes, from its start to its end.
   void begin_product(int actor, int offset) {
-    Mark& m = *touch(offset, kGrain).begin();
+    Mark& m = touch(offset, kGrain).front();
     check_read(actor, offset, m);
-    if (m.stored && m.written > fenced_[static_cast<size_t>(m.writer)])
+    if (m.stored && m.written > fenced_[m.writer])
       conflict(actor, offset, "multiplies what was stored without fence_async()");
     ++m.products;
   }
   void end_product(int actor, int offset) {
-    Mark& m = *touch(offset, kGrain).begin();
+    Mark& m = touch(offset, kGrain).front();
     --m.products;
-    m.reads[static_cast<size_t>(actor)] = now(actor);
+    m.reads[actor] = now(actor);
   }
   uint16_t element(int offset) const {
     uint16_t x;
-    std::memcpy(&x, &data_.at(static_cast<size_t>(offset)), 2);
+    std::memcpy(&x, &data_.at(offset), 2);
     return x;
   }
 
@@ -138,28 +138,22 @@ class TrackedMemory {
     std::array<int64_t, 9> reads{};
     int64_t remote = -1;  // epoch of the last read by another block
   };
-  struct Range {
-    Mark* first;
-    Mark* last;
-    Mark* begin() const { return first; }
-    Mark* end() const { return last; }
-  };
-  Range touch(int offset, size_t bytes) {
+  std::span<Mark> touch(int offset, size_t bytes) {
     const auto at = static_cast<size_t>(offset);
     if (offset < 0 || at + bytes > data_.size() || at % std::min(bytes, kGrain) != 0)
       throw std::out_of_range("shared memory: " + std::to_string(bytes) + " bytes at " +
                               std::to_string(offset) + " of " + std::to_string(data_.size()));
-    return {&marks_[at / kGrain], &marks_[at / kGrain] + (bytes + kGrain - 1) / kGrain};
+    return {&marks_[at / kGrain], (bytes + kGrain - 1) / kGrain};
   }
   void check_read(int actor, int offset, const Mark& m) {
     if (m.in_flight) conflict(actor, offset, "reads what a copy is still writing");
-    if (know(actor)[static_cast<size_t>(m.writer)] < m.written)
+    if (know(actor)[m.writer] < m.written)
       conflict(actor, offset, "reads what it does not know to be written");
   }
   void check_write(int actor, int offset, const Mark& m) {
     if (m.in_flight) conflict(actor, offset, "writes what a copy is still writing");
     if (m.products > 0) conflict(actor, offset, "writes what a product still reads");
-    if (know(actor)[static_cast<size_t>(m.writer)] < m.written)
+    if (know(actor)[m.writer] < m.written)
       conflict(actor, offset, "writes over what it does not know to be written");
     if (m.remote >= epoch(actor))
       conflict(actor, offset, "writes over what another block may be reading");
@@ -233,7 +227,7 @@ class TrackedBarrier {
     ++phase_;
     missing_ = count_;
     known_ = arriving_;
-    known_[static_cast<size_t>(copy_actor(number_))] = phase_;
+    known_[copy_actor(number_)] = phase_;
   }
 
   TrackedMemory& memory_;
@@ -278,7 +272,7 @@ class TrackedBlock {
     TrackedBlock& block_;
   };
 
-  TrackedBarrier& barrier(int number) { return barriers_.at(static_cast<size_t>(number)); }
+  TrackedBarrier& barrier(int number) { return barriers_.at(number); }
   void wait(int number, int parity, std::span<const int> actors) {
     if (sabotage_.wait == number) return;
     TrackedBarrier& b = barrier(number);

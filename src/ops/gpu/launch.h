@@ -31,8 +31,7 @@ enum class Kernel : int32_t {
   kAttention128x4,
   kAttention128x8,
   kAttention256x4,
-  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x:
-  // one of wide_blocks, which share out items and kv heads.
+  // Warpgroups of sm_90a, for wide items and heads of exactly D; x: one of wide_blocks.
   kAttentionHopper64,
   kAttentionHopper128,
   // Clusters of sm_90a, for small steps and heads of exactly D; x: split, y: kv head.
@@ -46,6 +45,14 @@ enum class Kernel : int32_t {
   kTopCandidatesMerge,  // x: listed row
   kCount,
 };
+
+// Those on tensor cores: X(number, D, W).
+#define PREFIX_MMA_KERNELS(X) \
+  X(kAttention64x4, 64, 4)    \
+  X(kAttention64x8, 64, 8)    \
+  X(kAttention128x4, 128, 4)  \
+  X(kAttention128x8, 128, 8)  \
+  X(kAttention256x4, 256, 4)
 
 constexpr bool for_clusters(Kernel kernel) {
   return kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
@@ -228,6 +235,12 @@ struct AttentionOperands {
   float scale_log2;     // scale * log2(e)
   Pages pages;
 };
+// Where the head of a packed row begins, in q or in the result, whose rows are `ld` apart.
+constexpr int64_t head_at(const AttentionOperands& a, int packed, int kv_head, int head_dim,
+                          int64_t ld) {
+  const int head = kv_head * a.group_heads + packed % a.group_heads;
+  return packed / a.group_heads * ld + static_cast<int64_t>(head) * head_dim;
+}
 struct AttentionKernelArgs : AttentionOperands {
   const WorkItem* items;
   const KvRun* runs;
@@ -385,23 +398,15 @@ constexpr int decode_shared_bytes(int d) {
 struct BlockShape {
   int threads, shared_bytes;
 };
-constexpr BlockShape attention_block(int d, int warps) {
-  return {32 * warps, attention_shared_bytes(d, warps)};
-}
 constexpr BlockShape block_shape(Kernel kernel) {
   switch (kernel) {
     case Kernel::kAttentionSlow:
       return {32, 0};
-    case Kernel::kAttention64x4:
-      return attention_block(64, 4);
-    case Kernel::kAttention64x8:
-      return attention_block(64, 8);
-    case Kernel::kAttention128x4:
-      return attention_block(128, 4);
-    case Kernel::kAttention128x8:
-      return attention_block(128, 8);
-    case Kernel::kAttention256x4:
-      return attention_block(256, 4);
+#define PREFIX_CASE(number, D, W) \
+  case Kernel::number:            \
+    return {32 * W, attention_shared_bytes(D, W)};
+      PREFIX_MMA_KERNELS(PREFIX_CASE)
+#undef PREFIX_CASE
     case Kernel::kAttentionHopper64:
       return {kHopperThreads, hopper_shared_bytes(64)};
     case Kernel::kAttentionHopper128:
