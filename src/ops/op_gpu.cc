@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "ops/gpu/step.h"
 
 namespace prefix::ops {
 

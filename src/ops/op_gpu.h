@@ -9,8 +9,8 @@
 
 #include "base/status.h"
 #include "base/threads.h"
-#include "ops/gpu/context.h"
 #include "ops/gpu/downloads.h"
+#include "ops/gpu/step.h"
 #include "ops/gpu/workspace.h"
 #include "ops/op.h"
 

@@ -6,8 +6,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "benches.h"
 #include "blocker.h"

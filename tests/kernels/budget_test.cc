@@ -6,42 +6,35 @@
 namespace prefix {
 namespace {
 
-Options cuda_options(testing_support::OptionList list) {
-  Options options;
-  options.set("device", "cuda");
-  for (const auto& [key, value] : list) options.set(key, value);
-  return options;
-}
+class GpuBudget : public EmulatedEngine {
+ protected:
+  double used_bytes() {
+    return static_cast<double>(gpu().properties().total_bytes - gpu().free_bytes());
+  }
+};
 
-int64_t used_bytes(EmulatedCuda& cuda) {
-  ops::gpu::EmulatedRuntime& runtime = cuda.runtime();
-  return runtime.properties().total_bytes - runtime.free_bytes();
-}
-
-TEST(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
+TEST_F(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
   struct Case {
     const char *rows, *dtype, *cache_bytes;
     int32_t heads, processors;
   };
   for (const Case& c : {Case{"64", "bf16", "8M", 4, 4}, Case{"1000", "bf16", "0", 8, 132},
                         Case{"300", "f32", "0", 4, 20}}) {
-    EmulatedCuda cuda(c.processors);
+    cuda_.processors = c.processors;
     tools::CheckpointShape shape;
     shape.heads = c.heads;
     shape.layers = 3;
     const TinyCheckpoint checkpoint(shape);
-    const Options options =
-        cuda_options({{"rows", c.rows}, {"dtype", c.dtype}, {"cache_bytes", c.cache_bytes}});
-    const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
-    const auto engine = Engine::create(checkpoint.path(), options, nullptr);
+    const Options all =
+        options({{"rows", c.rows}, {"dtype", c.dtype}, {"cache_bytes", c.cache_bytes}});
+    const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), all);
+    const auto engine = Engine::create(checkpoint.path(), all, nullptr);
     const EngineStats stats = engine->stats();
     EXPECT_EQ(estimate.weight_bytes, stats.weight_bytes);
     EXPECT_EQ(estimate.activation_bytes,
               stats.activation_bytes_peak + ops::gpu::kGemmWorkspaceBytes);
-    EXPECT_NEAR(static_cast<double>(estimate.kv_budget_bytes),
-                static_cast<double>(stats.kv_budget_bytes), 0.01 * stats.kv_budget_bytes);
-    EXPECT_NEAR(static_cast<double>(estimate.total_bytes), static_cast<double>(used_bytes(cuda)),
-                0.01 * static_cast<double>(used_bytes(cuda)));
+    EXPECT_NEAR(estimate.kv_budget_bytes, stats.kv_budget_bytes, 0.01 * stats.kv_budget_bytes);
+    EXPECT_NEAR(estimate.total_bytes, used_bytes(), 0.01 * used_bytes());
   }
 }
 
@@ -57,30 +50,25 @@ TEST(GpuSizes, RowsAreWholeLines) {
   }
 }
 
-TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
+TEST_F(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
   for (const char* const kind : {"auto", "mma", "invariant"}) {
     const bool invariant = kind == std::string("invariant");
-    EmulatedCuda cuda;
     tools::CheckpointShape shape;
     shape.vocab = 300;
-    const TinyCheckpoint checkpoint(shape);
-    const auto engine =
-        Engine::create(checkpoint.path(),
-                       cuda_options({{"rows", "256"},
-                                     {"cache_bytes", "8M"},
-                                     {"invariant", invariant ? "1" : "0"},
-                                     {"cuda_attention", invariant ? "auto" : kind}}),
-                       nullptr);
-    const int64_t allocations = cuda.runtime().counters().allocations;
-    std::mt19937 random(21);
-    const std::vector<int32_t> head = random_tokens(random, 300, 300);
+    const auto engine = make({{"rows", "256"},
+                              {"cache_bytes", "8M"},
+                              {"invariant", invariant ? "1" : "0"},
+                              {"cuda_attention", invariant ? "auto" : kind}},
+                             TinyCheckpoint(shape));
+    const int64_t allocations = counters().allocations;
+    const std::vector<int32_t> head = tokens(300, 300);
     std::vector<RequestSpec> batch;
     for (int i = 0; i < 36; ++i) {
       RequestSpec spec;
       spec.task = static_cast<Task>(i % 6);
-      spec.tokens = i % 5 == 0 ? random_tokens(random, 1 + i * 3, 300) : head;
-      if (i % 5 != 0) spec.tokens.resize(static_cast<size_t>(40 + i * 4));
-      for (const int32_t t : random_tokens(random, 2 + i % 40, 300)) spec.tokens.push_back(t);
+      spec.tokens = i % 5 == 0 ? tokens(1 + i * 3, 300) : head;
+      if (i % 5 != 0) spec.tokens.resize(40 + i * 4);
+      for (const int32_t t : tokens(2 + i % 40, 300)) spec.tokens.push_back(t);
       spec.logit_ids = {3, 290};
       spec.choices = {{1, 2, 3}, {4}};
       spec.sampling.max_tokens = 6;
@@ -89,26 +77,23 @@ TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
     }
     int64_t pinned = 0;
     for (int round = 0; round < 3; ++round) {  // the second finds the cache full of the first
-      if (round == 2) pinned = cuda.runtime().counters().pinned_allocations;
+      if (round == 2) pinned = counters().pinned_allocations;
       results_of(*engine, batch);
     }
     EXPECT_GT(engine->stats().steps, 10);
-    EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
+    EXPECT_EQ(counters().allocations, allocations);
     // Memory of the host for results grows with what is asked for.
-    EXPECT_EQ(cuda.runtime().counters().pinned_allocations, pinned);
+    EXPECT_EQ(counters().pinned_allocations, pinned);
   }
 }
 
 // Candidates of more rows than are multiplied at once.
-TEST(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
-  EmulatedCuda cuda;
+TEST_F(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
   tools::CheckpointShape shape;
   shape.vocab = 15500;  // as many parts as a row can have
   shape.layers = 1;
-  const TinyCheckpoint checkpoint(shape);
-  const auto engine = Engine::create(
-      checkpoint.path(), cuda_options({{"rows", "600"}, {"cache_bytes", "16M"}}), nullptr);
-  const int64_t allocations = cuda.runtime().counters().allocations;
+  const auto engine = make({{"rows", "600"}, {"cache_bytes", "16M"}}, TinyCheckpoint(shape));
+  const int64_t allocations = counters().allocations;
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 270; ++i) {
     batch.push_back(generation({i, 7}, 2));
@@ -116,12 +101,12 @@ TEST(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
     batch.back().sampling.top_k = ops::kMaxCandidates;
   }
   results_of(*engine, batch);
-  EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
+  EXPECT_EQ(counters().allocations, allocations);
 }
 
 // More single logits than a step of 64 rows has room for: of one sequence, of several, of choices
 // behind one row. They are read in groups, with the same results as at once.
-TEST(GpuBudget, ManySingleLogitsAllocateNothing) {
+TEST_F(GpuBudget, ManySingleLogitsAllocateNothing) {
   tools::CheckpointShape shape;
   shape.vocab = 601;
   shape.layers = 1;
@@ -140,48 +125,41 @@ TEST(GpuBudget, ManySingleLogitsAllocateNothing) {
   batch.push_back(choices);
   std::vector<RequestResult> results[2];
   for (const bool grouped : {false, true}) {
-    EmulatedCuda cuda;
-    const auto engine = Engine::create(
-        checkpoint.path(),
-        cuda_options(
-            {{"rows", grouped ? "64" : "1024"}, {"cache_bytes", "16M"}, {"invariant", "true"}}),
-        nullptr);
-    const int64_t allocations = cuda.runtime().counters().allocations;
+    const auto engine =
+        make({{"rows", grouped ? "64" : "1024"}, {"cache_bytes", "16M"}, {"invariant", "true"}},
+             checkpoint);
+    const int64_t allocations = counters().allocations;
     results[grouped] = results_of(*engine, batch);
-    EXPECT_EQ(cuda.runtime().counters().allocations, allocations) << "grouped: " << grouped;
+    EXPECT_EQ(counters().allocations, allocations) << "grouped: " << grouped;
   }
   EXPECT_EQ(results[0].back().values.size(), 600u);
   for (size_t i = 0; i < batch.size(); ++i)
     EXPECT_TRUE(testing_support::same_bits(results[0][i], results[1][i])) << i;
 }
 
-TEST(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
-  EmulatedCuda cuda;
-  const auto engine = Engine::create(tiny_checkpoint().path(), cuda_options({}), nullptr);
+TEST_F(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
+  Options plain;
+  plain.set("device", "cuda");
+  const auto engine = Engine::create(tiny_checkpoint().path(), plain, nullptr);
   const int64_t pool = engine->stats().kv_budget_bytes;
-  const int64_t rest = cuda.runtime().free_bytes() + pool;
-  EXPECT_NEAR(static_cast<double>(pool), 0.9 * static_cast<double>(rest), 1e5);
+  const int64_t rest = gpu().free_bytes() + pool;
+  EXPECT_NEAR(pool, 0.9 * static_cast<double>(rest), 1e5);
   EXPECT_NE(engine->info_json().find("\"rows\":\"4096\""), std::string::npos);
 }
 
-TEST(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
-  EmulatedCuda cuda;
-  const auto make = [](testing_support::OptionList list) {
-    Engine::create(tiny_checkpoint().path(), cuda_options(list), nullptr);
-  };
+TEST_F(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
   // 1 GiB is there, some of it for weights and steps.
   expect_error(Code::kOutOfDeviceMemory, {"1073741824", "cache_bytes", "weights", "4096", "rows"},
                [&] { make({{"cache_bytes", "1G"}}); });
   EXPECT_NO_THROW(make({{"cache_bytes", "800M"}}));
   tools::CheckpointShape wide;
   wide.intermediate = 4096;
-  const TinyCheckpoint other(wide);
   expect_error(Code::kOutOfDeviceMemory, {"65536", "rows", "weights"},
-               [&] { Engine::create(other.path(), cuda_options({{"rows", "65536"}}), nullptr); });
+               [&] { make({{"rows", "65536"}}, TinyCheckpoint(wide)); });
 }
 
 // The largest intermediate result of a layer has the type of activations.
-TEST(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
+TEST_F(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
   ops::ReserveShape shape;
   shape.rows = 128;
   shape.heads = 2;
@@ -194,10 +172,10 @@ TEST(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
 
 // Where partial states of attention do not fit at once, a layer takes several launches, with the
 // same bits.
-TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
+TEST_F(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   using namespace ops::testing;
   Rng rng(22);
-  ops::testing::Tree tree = gpu_tree(ops::DType::kBf16, 4, 2, 64, rng);
+  ops::testing::Tree tree = gpu_tree(4, 2, 64, rng);
   grow_star(tree, 300, 400, 40);
   std::vector<RowRef> rows;
   for (int32_t leaf = 1; leaf <= 400; ++leaf) rows.push_back({leaf, 300 + leaf % 40});

@@ -1,7 +1,5 @@
 // Attention of small steps by clusters (body/attention_decode.h): its plan, the kernel against
 // float64, and that the emulator would have noticed a wait or a barrier that is missing.
-#include <gtest/gtest.h>
-
 #include <map>
 #include <set>
 
@@ -29,6 +27,16 @@ constexpr int32_t kEvenDie[] = {132, 66, 0, 33, 0, 0, 0, 16};
 constexpr double kBound = 3e-3;
 
 // --- the plan ------------------------------------------------------------------------------------
+
+// Without splits where the step does not suit.
+DecodePlan plan_of(const Step& step, const gpu::DecodeShape& shape) {
+  DecodePlan plan;
+  plan.splits.resize(3);  // of another step
+  const bool made = gpu::plan_decode(step.plan, step.positions, shape, plan);
+  EXPECT_EQ(made, plan.cluster > 0);
+  EXPECT_EQ(made, !plan.splits.empty());
+  return plan;
+}
 
 // Warps with the same rows take about as many pages of a split: alone, and in groups.
 void expect_turns(std::span<const DecodePage> pages, int32_t tiles) {
@@ -75,7 +83,7 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
   std::set<size_t> sizes;
   for (int round = 0; round < 200; ++round) {
     const auto group = static_cast<int32_t>(pick(rng, 1, 8));
-    Tree tree = gpu_tree(DType::kBf16, 2 * group, 2, 16, rng);
+    Tree tree = gpu_tree(2 * group, 2, 16, rng);
     grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
     const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
     StepOptions options;
@@ -85,9 +93,8 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
     const int32_t processors = static_cast<int32_t>(pick(rng, 1, 400));
     int32_t clusters[gpu::kMaxCluster];
     for (int32_t i = 0; i < gpu::kMaxCluster; ++i) clusters[i] = processors / (i + 1);
-    DecodePlan plan;
-    plan.splits.resize(3);  // of another step
-    if (!gpu::plan_decode(step.plan, step.positions, {2, group, clusters}, plan)) continue;
+    const DecodePlan plan = plan_of(step, {2, group, clusters});
+    if (plan.splits.empty()) continue;
     ++made;
     const auto cluster = static_cast<size_t>(plan.cluster);
     ASSERT_TRUE(cluster >= 1 && cluster <= gpu::kMaxCluster);
@@ -113,12 +120,10 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
       next_page = split.page_end;
       const int32_t fewer = first.page_end - first.page_begin - (split.page_end - split.page_begin);
       EXPECT_TRUE(fewer == 0 || fewer == 1);
-      expect_turns(std::span(plan.pages)
-                       .subspan(static_cast<size_t>(split.page_begin),
-                                static_cast<size_t>(split.page_end - split.page_begin)),
-                   gpu::decode_tiles(split.rows));
-      for (int32_t p = split.page_begin; p < split.page_end; ++p) {
-        const DecodePage& page = plan.pages[static_cast<size_t>(p)];
+      const auto pages =
+          std::span(plan.pages).subspan(split.page_begin, split.page_end - split.page_begin);
+      expect_turns(pages, gpu::decode_tiles(split.rows));
+      for (const DecodePage& page : pages) {
         EXPECT_LT(page.low, page.high);
         EXPECT_LE(page.high, split.rows);
         expect_takers(page, split.rows);
@@ -132,16 +137,14 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
     // What each row reads, from the plan of the step.
     for (const AttentionTile& tile : step.plan.tiles)
       for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-        const AttentionRun& run = step.plan.runs[static_cast<size_t>(i)];
-        for (int32_t row = run.row_begin; row < run.row_end; ++row)
+        const AttentionRun& run = step.plan.runs[i];
+        for (int32_t packed = run.row_begin * group; packed < run.row_end * group; ++packed)
           for (int32_t b = 0; b < run.blocks; ++b) {
-            if (run.block_begin + b > step.positions[static_cast<size_t>(row)] / kPageTokens)
-              continue;
-            for (int32_t g = 0; g < group; ++g) {
-              const auto found = page_of.find({row * group + g, run.block_begin + b});
-              ASSERT_TRUE(found != page_of.end());
-              EXPECT_EQ(found->second, step.plan.pages[static_cast<size_t>(run.page_begin + b)]);
-            }
+            const int32_t block = run.block_begin + b;
+            if (block > step.positions[packed / group] / kPageTokens) continue;
+            const auto found = page_of.find({packed, block});
+            ASSERT_TRUE(found != page_of.end());
+            EXPECT_EQ(found->second, step.plan.pages[run.page_begin + b]);
           }
       }
   }
@@ -161,11 +164,9 @@ TEST(DecodePlan, UsesTheWholeGpu) {
                          Shape{32, 8192, 64, 2, 14, 7, 42}, Shape{32, 2048, 64, 4, 14, 7, 14},
                          Shape{32, 8192, 64, 8, 15, 3, 90}, Shape{1, 300, 40, 2, 8, 8, 2},
                          Shape{256, 96, 40, 8, 16, 1, 35}}) {
-    Tree tree = gpu_tree(DType::kBf16, 8 * s.group, 8, 16, rng);
-    grow_star(tree, s.context, s.answers, s.own);
-    const Step step = gpu_step(tree, last_rows(tree), rng);
-    DecodePlan plan;
-    ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, kH200}, plan));
+    const Scene scene =
+        Scene::of_answers(gpu_tree(8 * s.group, 8, 16, rng), s.context, s.answers, s.own, rng);
+    const DecodePlan plan = plan_of(scene.step, {8, s.group, kH200});
     EXPECT_EQ(static_cast<int32_t>(plan.splits.size()), s.splits) << s.answers << " " << s.group;
     EXPECT_EQ(plan.cluster, s.cluster);
     int32_t longest = 0;
@@ -221,15 +222,13 @@ TEST(DecodePlan, AnUnevenDieCostsLittleAndNoPlanCostsLess) {
   for (const Shape& s :
        {Shape{32, 2048, 2, 30, 34}, Shape{128, 1024, 2, 60, 68}, Shape{32, 8192, 2, 78, 90},
         Shape{32, 2048, 4, 36, 40}, Shape{128, 1024, 4, 76, 76}, Shape{32, 8192, 4, 84, 96}}) {
-    Tree tree = gpu_tree(DType::kBf16, 8 * s.group, 8, 16, rng);
-    grow_star(tree, s.context, s.answers, 64);
-    const Step step = gpu_step(tree, last_rows(tree), rng);
+    const Scene scene =
+        Scene::of_answers(gpu_tree(8 * s.group, 8, 16, rng), s.context, s.answers, 64, rng);
     const auto cost = [&](std::span<const int32_t> clusters) {
-      DecodePlan plan;
-      EXPECT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, clusters}, plan));
-      EXPECT_EQ(plan.cost, least_cost(clusters, s.answers, s.context / kPageTokens,
-                                      64 / kPageTokens, 8, s.group));
-      return plan.cost;
+      const int64_t half_pages = plan_of(scene.step, {8, s.group, clusters}).cost;
+      EXPECT_EQ(half_pages, least_cost(clusters, s.answers, s.context / kPageTokens,
+                                       64 / kPageTokens, 8, s.group));
+      return half_pages;
     };
     EXPECT_EQ(cost(kEvenDie), s.even) << s.answers << " x " << s.context << ", " << s.group;
     EXPECT_EQ(cost(kH200), s.h200) << s.answers << " x " << s.context << ", " << s.group;
@@ -240,15 +239,9 @@ TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
   Rng rng(63);
   const auto suits = [&](int32_t answers, int32_t context, int32_t kv_heads, int32_t group,
                          std::span<const int32_t> clusters = kH200) {
-    Tree tree = gpu_tree(DType::kBf16, kv_heads * group, kv_heads, 16, rng);
-    grow_star(tree, context, answers, 33);
-    const Step step = gpu_step(tree, last_rows(tree), rng);
-    DecodePlan plan;
-    const bool made =
-        gpu::plan_decode(step.plan, step.positions, {kv_heads, group, clusters}, plan);
-    EXPECT_EQ(made, plan.cluster > 0);
-    EXPECT_EQ(made, !plan.splits.empty());
-    return made;
+    const Scene scene =
+        Scene::of_answers(gpu_tree(kv_heads * group, kv_heads, 16, rng), context, answers, 33, rng);
+    return !plan_of(scene.step, {kv_heads, group, clusters}).splits.empty();
   };
   EXPECT_TRUE(suits(256, 100, 8, 2));
   EXPECT_FALSE(suits(257, 100, 8, 2));
@@ -263,7 +256,7 @@ TEST(DecodePlan, HasRoomForSoManyPages) {
   constexpr int32_t kOne[gpu::kMaxCluster] = {1};
   for (const int32_t blocks : {gpu::kMaxDecodePages, gpu::kMaxDecodePages + 1}) {
     AttentionPlan attention;
-    attention.pages.resize(static_cast<size_t>(blocks));
+    attention.pages.resize(blocks);
     attention.runs.push_back({0, 0, blocks, 0, 1});
     const int32_t position = blocks * kPageTokens - 1;
     attention.tiles.push_back({0, 1, 0, 1, position});
@@ -278,11 +271,9 @@ TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
   Rng rng(64);
   std::map<int32_t, std::pair<size_t, int32_t>> grids;  // by the page of the last token
   for (int32_t own = 1; own < 100; own += 7) {
-    Tree tree = gpu_tree(DType::kBf16, 16, 8, 16, rng);
-    grow_star(tree, 1000, 48, own);
-    const Step step = gpu_step(tree, last_rows(tree), rng);
-    DecodePlan plan;
-    ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, 2, kH200}, plan));
+    const Scene scene = Scene::of_answers(gpu_tree(16, 8, 16, rng), 1000, 48, own, rng);
+    const DecodePlan plan = plan_of(scene.step, {8, 2, kH200});
+    ASSERT_GT(plan.cluster, 0);
     const std::pair grid(plan.splits.size(), plan.cluster);
     const auto first = grids.emplace((1000 + own - 1) / kPageTokens, grid).first;
     EXPECT_EQ(grid, first->second) << own;
@@ -292,25 +283,29 @@ TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
 
 // --- the kernel ----------------------------------------------------------------------------------
 
-class DecodeAttention : public HopperTest {
+class DecodeAttention : public GpuTest {
  protected:
-  DecodeAttention() : HopperTest(kClusters) {}
+  DecodeAttention() : GpuTest(kClusters) {}
 
-  // One launch of clusters does everything.
-  std::vector<float> decode(GpuDevice& device, const Tree& tree, const Step& step) const {
-    const auto launched = [&] {
-      return device.launches(Kernel::kAttentionDecode64) +
-             device.launches(Kernel::kAttentionDecode128);
-    };
-    const int64_t before = launched();
-    std::vector<float> out = run_on_device(device, tree, step);
-    EXPECT_EQ(launched() - before, 1);
-    EXPECT_GT(device.decode_plan().cluster, 0);
-    EXPECT_TRUE(device.attention_plan().items.empty());
+  // One launch of clusters does everything. `cluster`: of how many blocks, on the emulator; a GPU has
+  // the processors that it has.
+  std::vector<float> decode(const Scene& scene, int processors, uint64_t seed = 1,
+                            int cluster = 0) const {
+    const auto device = make(processors, seed);
+    std::vector<float> out = run_on_device(*device, scene);
+    EXPECT_EQ(device->launches(Kernel::kAttentionDecode64) +
+                  device->launches(Kernel::kAttentionDecode128),
+              1);
+    EXPECT_GT(device->decode_plan().cluster, 0);
+    if (cluster > 0 && emulated()) {
+      EXPECT_EQ(device->decode_plan().cluster, cluster);
+    }
+    EXPECT_TRUE(device->attention_plan().items.empty());
     return out;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, DecodeAttention, ::testing::Values(true, false), hopper_name);
+INSTANTIATE_TEST_SUITE_P(Devices, DecodeAttention, ::testing::ValuesIn(kBf16Backends),
+                         backend_name);
 
 // Shapes that only a GPU does in a short time, each again and again: a race would show as noise.
 TEST(HopperOnGpu, DecodingAgreesWithFloat64_cuda_bf16) {
@@ -320,19 +315,16 @@ TEST(HopperOnGpu, DecodingAgreesWithFloat64_cuda_bf16) {
   double worst = 0;
   const auto check = [&](int32_t group, int32_t kv_heads, int32_t head_dim, int32_t context,
                          int32_t answers) {
-    Tree tree = gpu_tree(DType::kBf16, kv_heads * group, kv_heads, head_dim, rng);
-    grow_star(tree, context, answers, 60);
-    const std::vector<RowRef> rows = last_rows(tree);
-    const Step step = gpu_step(tree, rows, rng);
-    const std::vector<float> got = run_on_device(*device, tree, step);
+    const Scene scene = Scene::of_answers(gpu_tree(kv_heads * group, kv_heads, head_dim, rng),
+                                          context, answers, 60, rng);
+    const std::vector<float> got = run_on_device(*device, scene);
     const int32_t cluster = device->decode_plan().cluster;
     EXPECT_GT(cluster, 0) << "done by the other kernel";
-    const double error = relative_l2(got, attention_f64(tree, rows));
+    const double error = scene.error(got);
     EXPECT_LE(error, kBound) << head_dim << ", " << answers << " x " << group << ", clusters of "
                              << cluster;
     worst = std::max(worst, error);
-    for (int again = 0; again < cases(20); ++again)
-      ASSERT_EQ(run_on_device(*device, tree, step), got);
+    for (int again = 0; again < cases(20); ++again) ASSERT_EQ(run_on_device(*device, scene), got);
   };
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t answers : {1, 7, 32, 128})
@@ -350,16 +342,12 @@ TEST_P(DecodeAttention, AnyTree) {
   Rng rng(66);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t group : {1, 2, 5, 8}) {
-      Tree tree = gpu_tree(DType::kBf16, group, 1, head_dim, rng);
+      Tree tree = gpu_tree(group, 1, head_dim, rng);
       grow(tree, rng, 12, 120);
-      const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 40)), rng);
-      const Step step = gpu_step(tree, rows, rng);
-      const std::vector<double> want = attention_f64(tree, rows);
-      for (const int processors : {4, 24}) {
-        const auto device = make(processors, rng());
-        EXPECT_LE(relative_l2(decode(*device, tree, step), want), kBound)
+      const Scene scene(tree, some_rows(tree, pick(rng, 1, 40), rng), rng);
+      for (const int processors : {4, 24})
+        EXPECT_LE(scene.error(decode(scene, processors, rng())), kBound)
             << "head_dim " << head_dim << " group " << group << " processors " << processors;
-      }
     }
   }
 }
@@ -377,42 +365,33 @@ TEST_P(DecodeAttention, AnswersBelowAContext) {
                         Case{40, 700, 20, 1, 1, 128, 5, 5}, Case{7, 1500, 40, 4, 1, 64, 6, 6},
                         Case{12, 900, 33, 5, 1, 128, 7, 7}, Case{1, 700, 1, 1, 2, 128, 132, 8},
                         Case{1, 1, 1, 1, 1, 64, 132, 8}}) {
-    Tree tree = gpu_tree(DType::kBf16, c.kv_heads * c.group, c.kv_heads, c.head_dim, rng);
-    grow_star(tree, c.context, c.answers, c.own);
-    const std::vector<RowRef> rows = last_rows(tree);
-    const Step step = gpu_step(tree, rows, rng);
-    const auto device = make(c.processors, rng());
-    EXPECT_LE(relative_l2(decode(*device, tree, step), attention_f64(tree, rows)), kBound)
-        << c.answers << " x " << c.context;
-    if (!emulated()) continue;  // it has the processors that it has
-    EXPECT_EQ(device->decode_plan().cluster, c.cluster) << c.answers << " x " << c.context;
+    SCOPED_TRACE(cat(c.answers, " x ", c.context));
+    const Scene scene =
+        Scene::of_answers(gpu_tree(c.kv_heads * c.group, c.kv_heads, c.head_dim, rng), c.context,
+                          c.answers, c.own, rng);
+    EXPECT_LE(scene.error(decode(scene, c.processors, rng(), c.cluster)), kBound);
   }
 }
 
 TEST_P(DecodeAttention, NothingShared) {
   Rng rng(68);
-  Tree tree = gpu_tree(DType::kBf16, 4, 2, 64, rng);
-  grow_star(tree, 300, 20, 30);
-  const std::vector<RowRef> rows = last_rows(tree);
-  const Step step = gpu_step(tree, rows, rng, true, Sharing::kPerRow);
-  EXPECT_LE(relative_l2(decode(*make(16), tree, step), attention_f64(tree, rows)), kBound);
+  const Scene scene =
+      Scene::of_answers(gpu_tree(4, 2, 64, rng), 300, 20, 30, rng, true, Sharing::kPerRow);
+  EXPECT_LE(scene.error(decode(scene, 16)), kBound);
 }
 
 TEST_P(DecodeAttention, SharpScoresStayFinite) {
   Rng rng(69);
-  expect_sharp_scores_stay_finite(
-      DType::kBf16, kBound, rng,
-      [&](const Tree& tree, const Step& step) { return decode(*make(132), tree, step); });
+  expect_sharp_scores_stay_finite(DType::kBf16, kBound, rng,
+                                  [&](const Scene& scene) { return decode(scene, 132); });
 }
 
 // In whatever order producers, warps and clusters go on.
 TEST_P(DecodeAttention, IsDeterministic) {
   Rng rng(70);
-  Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
-  grow_star(tree, 900, 12, 40);
-  const Step step = gpu_step(tree, last_rows(tree), rng);
-  const std::vector<float> want = decode(*make(16, 1), tree, step);
-  for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(decode(*make(16, seed), tree, step), want);
+  const Scene scene = Scene::of_answers(gpu_tree(4, 1, 64, rng), 900, 12, 40, rng);
+  const std::vector<float> want = decode(scene, 16);
+  for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(decode(scene, 16, seed), want);
 }
 
 // Plans are filled up with such blocks.
@@ -422,10 +401,9 @@ TEST(DecodeLaunch, ABlockWithoutRowsDoesNothing) {
   gpu::DecodeKernelArgs a{};
   a.splits = nothing;
   a.cluster = 8;
-  gpu::Launcher launcher(runtime);
-  launcher.launch(Kernel::kAttentionDecode64, 8, 1, a, 0, 8);
+  gpu::launch(runtime, Kernel::kAttentionDecode64, 8, 1, a, 0, 8);
   // One and a half clusters.
-  EXPECT_THROW(launcher.launch(Kernel::kAttentionDecode64, 12, 1, a, 0, 8), Error);
+  EXPECT_THROW(gpu::launch(runtime, Kernel::kAttentionDecode64, 12, 1, a, 0, 8), Error);
 }
 
 // --- what the emulator is for --------------------------------------------------------------------
@@ -433,17 +411,11 @@ TEST(DecodeLaunch, ABlockWithoutRowsDoesNothing) {
 class DecodeSabotage : public ::testing::Test {
  protected:
   std::string run(const Sabotage& sabotage, uint64_t seed) const {
-    return run_with(sabotage, 2, seed, kClusters, tree_, step_);
+    return run_with(sabotage, 2, seed, kClusters, scene_);
   }
-  void SetUp() override {
-    Rng rng(72);
-    tree_ = gpu_tree(DType::kBf16, 2, 1, 64, rng);
-    grow_star(tree_, 1900, 12, 20);  // two splits of more than two rings
-    step_ = gpu_step(tree_, last_rows(tree_), rng, false);
-  }
-
-  Tree tree_;
-  Step step_;
+  Rng rng_{72};
+  // Two splits of more than two rings.
+  const Scene scene_ = Scene::of_answers(gpu_tree(2, 1, 64, rng_), 1900, 12, 20, rng_, false);
 };
 
 TEST_F(DecodeSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }

@@ -18,17 +18,14 @@ std::vector<RequestSpec> generations(std::mt19937& random, size_t count, size_t 
 }
 
 // Bytes that come back for a row, by the way that its token is found.
-TEST(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
-  EmulatedCuda cuda;
+TEST_F(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
   tools::CheckpointShape shape;
   shape.vocab = 3000;
-  const TinyCheckpoint checkpoint(shape);
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  std::mt19937 random(13);
+  const auto engine = make({}, TinyCheckpoint(shape));
   const auto bytes_of_a_token = [&](const Sampling& sampling) {
-    const int64_t before = cuda.runtime().counters().downloaded_bytes;
-    results_of(*engine, generations(random, 32, 20, sampling));
-    return (cuda.runtime().counters().downloaded_bytes - before) / (32 * sampling.max_tokens);
+    const int64_t before = counters().downloaded_bytes;
+    results_of(*engine, generations(random_, 32, 20, sampling));
+    return (counters().downloaded_bytes - before) / (32 * sampling.max_tokens);
   };
   Sampling sampling;
   sampling.max_tokens = 3;
@@ -44,22 +41,20 @@ TEST(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
   EXPECT_GE(bytes_of_a_token(sampling), 3000 * 4);
 }
 
-TEST(EmulatedEngine, AScoreIsAFewBytes) {
-  EmulatedCuda cuda;
+TEST_F(EmulatedEngine, AScoreIsAFewBytes) {
   const auto cpu = make_engine(tiny_checkpoint(), {{"dtype", "f32"}});
-  const auto gpu = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"dtype", "f32"}});
-  std::mt19937 random(14);
+  const auto engine = make({{"dtype", "f32"}});
   std::vector<RequestSpec> batch(3);
   for (RequestSpec& spec : batch) {
     spec.task = Task::kLogprobs;
-    spec.tokens = random_tokens(random, 300, 64);
+    spec.tokens = tokens(300);
   }
   batch[2].task = Task::kChoices;
   batch[2].choices = {{1, 2, 3}, {1, 2}, {7}};
-  const int64_t before = cuda.runtime().counters().downloaded_bytes;
-  const std::vector<RequestResult> got = results_of(*gpu, batch);
+  const int64_t before = counters().downloaded_bytes;
+  const std::vector<RequestResult> got = results_of(*engine, batch);
   constexpr int64_t kFlags = (3 * 300 + 6) * 4;  // of the rows of its steps
-  EXPECT_LE(cuda.runtime().counters().downloaded_bytes - before, (2 * 299 + 6) * 24 + kFlags);
+  EXPECT_LE(counters().downloaded_bytes - before, (2 * 299 + 6) * 24 + kFlags);
   const std::vector<RequestResult> want = results_of(*cpu, batch);
   for (size_t i = 0; i < batch.size(); ++i)
     EXPECT_LE(testing_support::relative_error(got[i].values, want[i].values), 1e-5);
@@ -67,36 +62,32 @@ TEST(EmulatedEngine, AScoreIsAFewBytes) {
 
 // All ids of the vocabulary, of many rows: not a copy for each panel of 32.
 // Nor one for each vector.
-TEST(EmulatedEngine, ChosenLogitsAndEmbeddingsComeInOneCopy) {
-  EmulatedCuda cuda;
-  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}});
-  std::mt19937 random(15);
+TEST_F(EmulatedEngine, ChosenLogitsAndEmbeddingsComeInOneCopy) {
+  const auto engine = make();
   for (const Task task : {Task::kLogits, Task::kEmbed}) {
     std::vector<RequestSpec> batch;
     for (int i = 0; i < 7; ++i) {
-      batch.push_back(logits_of(random_tokens(random, 20, 64)));
+      batch.push_back(logits_of(tokens(20)));
       batch.back().task = task;
       for (int32_t id = 3; id < 131; ++id) batch.back().logit_ids.push_back(id);
     }
-    const int64_t before = cuda.runtime().counters().downloads;
+    const int64_t before = counters().downloads;
     results_of(*engine, batch);
-    EXPECT_EQ(cuda.runtime().counters().downloads - before, 1);
+    EXPECT_EQ(counters().downloads - before, 1);
   }
 }
 
 // Two ways to ask for the same: from candidates, and from the whole row, which is read when top-k
 // is off. In a vocabulary of 131, the 256 most likely tokens are all.
-TEST(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
-  const EmulatedCuda cuda;
-  const auto engine = make_engine(tiny_checkpoint(), {{"device", "cuda"}, {"cache", "false"}});
+TEST_F(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
+  const auto engine = make({{"cache", "false"}});
   for (const float penalty : {1.0f, 1.3f}) {
     Sampling sampling;
     sampling.max_tokens = 8;
     sampling.temperature = 1.5f;
     sampling.repetition_penalty = penalty;
     sampling.logprobs = true;
-    std::mt19937 random(17);
-    std::vector<RequestSpec> batch = generations(random, 6, 30, sampling);
+    std::vector<RequestSpec> batch = generations(random_, 6, 30, sampling);
     const std::vector<RequestResult> whole = results_of(*engine, batch);
     for (RequestSpec& spec : batch) spec.sampling.top_k = 200;
     const std::vector<RequestResult> candidates = results_of(*engine, batch);
@@ -111,26 +102,23 @@ TEST(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
 
 // Of 256 candidates most were seen and are punished so hard that others are better, which nobody
 // knows yet: the row is read after all.
-TEST(EmulatedEngine, APenaltyMayNeedTheWholeRow) {
-  EmulatedCuda cuda;
+TEST_F(EmulatedEngine, APenaltyMayNeedTheWholeRow) {
   tools::CheckpointShape shape;
   shape.vocab = 600;
-  const TinyCheckpoint checkpoint(shape);
-  const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"cache", "false"}});
+  const auto engine = make({{"cache", "false"}}, TinyCheckpoint(shape));
   Sampling sampling;
   sampling.max_tokens = 4;
   sampling.temperature = 2;
   sampling.repetition_penalty = 1e6f;
   sampling.top_k = 150;
   sampling.top_p = 1e-6f;  // the best of what is left
-  std::mt19937 random(18);
-  std::vector<RequestSpec> batch = generations(random, 2, 4, sampling);
+  std::vector<RequestSpec> batch = generations(random_, 2, 4, sampling);
   for (RequestSpec& spec : batch)
     for (int32_t id = 0; id < 600; ++id)
       if (id % 5 != 0) spec.tokens.push_back(id);
-  const int64_t before = cuda.runtime().counters().downloaded_bytes;
+  const int64_t before = counters().downloaded_bytes;
   const std::vector<RequestResult> candidates = results_of(*engine, batch);
-  EXPECT_GE(cuda.runtime().counters().downloaded_bytes - before, 600 * 4);
+  EXPECT_GE(counters().downloaded_bytes - before, 600 * 4);
   for (RequestSpec& spec : batch) spec.sampling.top_k = 0;
   const std::vector<RequestResult> whole = results_of(*engine, batch);
   for (size_t i = 0; i < batch.size(); ++i) EXPECT_EQ(candidates[i].tokens, whole[i].tokens);

@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "kernels/emulator.h"
-#include "ops/gpu/row_flags.h"
 
 namespace prefix::ops::gpu {
 namespace {
@@ -18,24 +17,27 @@ constexpr size_t kHalf = 1000;
 
 class DownloadsTest : public ::testing::Test {
  protected:
+  unsigned char* allocate(size_t bytes) {
+    void* device = nullptr;
+    EXPECT_EQ(runtime_.allocate(bytes, &device), Code::kOk);
+    return static_cast<unsigned char*>(device);
+  }
   // Brings pieces of these sizes; how often the device was waited for.
   int64_t run(const std::vector<size_t>& sizes) {
     const size_t all = std::accumulate(sizes.begin(), sizes.end(), size_t{0});
     std::vector<unsigned char> want(all), got(all);
     for (size_t i = 0; i < all; ++i) want[i] = static_cast<unsigned char>(i * 7 + i / 251);
-    void* device = nullptr;
-    EXPECT_EQ(runtime_.allocate(all, &device), Code::kOk);
+    unsigned char* const device = allocate(all);
     EXPECT_EQ(runtime_.upload(device, want.data(), all), Code::kOk);
     std::vector<Download> pieces;
     size_t at = 0;
     for (const size_t size : sizes) {
-      pieces.push_back({&got[at], static_cast<unsigned char*>(device) + at, size});
+      pieces.push_back({&got[at], device + at, size});
       at += size;
     }
     const int64_t before = runtime_.counters().waits + runtime_.counters().downloads;
     downloads_.run(pieces);
     EXPECT_EQ(got, want);
-    runtime_.release(device);
     return runtime_.counters().waits + runtime_.counters().downloads - before;
   }
 
@@ -47,8 +49,7 @@ class DownloadsTest : public ::testing::Test {
 
 // Snapshots wait on threads of their own, also for what they sent before the step's flags.
 TEST_F(DownloadsTest, FlagsAreThereAfterAWaitForThem) {
-  void* device = nullptr;
-  ASSERT_EQ(runtime_.allocate(8, &device), Code::kOk);
+  void* const device = allocate(8);
   const int32_t set[] = {0, 1};
   ASSERT_EQ(runtime_.upload(device, set, sizeof set), Code::kOk);
   RowFlags flags(runtime_, uploads_);
@@ -64,7 +65,6 @@ TEST_F(DownloadsTest, FlagsAreThereAfterAWaitForThem) {
   EXPECT_EQ(flags.flags()[1], 1);
   flags.begin(2);
   EXPECT_FALSE(flags.here());
-  runtime_.release(device);
 }
 
 TEST_F(DownloadsTest, AWaitForEachHalfThatIsFull) {
@@ -89,28 +89,22 @@ TEST_F(DownloadsTest, UploadsBeforeThemAreKnownToBeDone) {
 
 TEST_F(DownloadsTest, WithoutPinnedMemoryOneByOne) {
   std::vector<unsigned char> host(300);
-  void* device = nullptr;
-  ASSERT_EQ(runtime_.allocate(300, &device), Code::kOk);
-  const std::vector<Download> pieces(3, {host.data(), device, 100});
+  const std::vector<Download> pieces(3, {host.data(), allocate(300), 100});
   runtime_.fail_after(0, Code::kOutOfMemory);
   downloads_.run(pieces);
   EXPECT_EQ(runtime_.counters().downloads, 3);
-  runtime_.release(device);
   EXPECT_EQ(run({100, 100}), 1);
 }
 
 TEST_F(DownloadsTest, AFailureIsSaid) {
   run({1});
-  void* device = nullptr;
-  ASSERT_EQ(runtime_.allocate(3000, &device), Code::kOk);
   std::vector<unsigned char> host(3000);
-  const Download piece{host.data(), device, host.size()};
+  const Download piece{host.data(), allocate(host.size()), host.size()};
   for (int call = 0; call < 6; ++call) {  // begin, wait, begin, wait, begin, wait
     runtime_.fail_after(call, Code::kDeviceLost);
     EXPECT_THROW(downloads_.run({&piece, 1}), Error) << call;
     runtime_.fail_after(-1, Code::kOk);
   }
-  runtime_.release(device);
   EXPECT_EQ(run({2500}), 3);
 }
 

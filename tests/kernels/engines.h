@@ -45,4 +45,26 @@ inline RequestSpec generation(std::vector<int32_t> tokens, int32_t max_tokens) {
   return spec;
 }
 
+class EmulatedEngine : public ::testing::Test {
+ protected:
+  // With device=cuda and more options.
+  static std::shared_ptr<Engine> make(testing_support::OptionList more = {},
+                                      const TinyCheckpoint& checkpoint = tiny_checkpoint()) {
+    return Engine::create(checkpoint.path(), options(more), nullptr);
+  }
+  static Options options(testing_support::OptionList more) {
+    Options all = testing_support::make_options({{"device", "cuda"}});
+    for (const auto& [key, value] : more) all.set(key, value);
+    return all;
+  }
+  std::vector<int32_t> tokens(size_t count, int32_t vocab = 64) {
+    return random_tokens(random_, count, vocab);
+  }
+  ops::gpu::EmulatedRuntime& gpu() { return cuda_.runtime(); }
+  const ops::gpu::EmulatorCounters& counters() { return gpu().counters(); }
+
+  EmulatedCuda cuda_;
+  std::mt19937 random_{9};
+};
+
 }  // namespace prefix

@@ -26,9 +26,9 @@ inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
          (info.param.type == DType::kF32 ? "_f32" : "_bf16");
 }
 
-inline std::vector<Backend> backends() {
-  return {{true, DType::kBf16}, {true, DType::kF32}, {false, DType::kBf16}, {false, DType::kF32}};
-}
+inline constexpr Backend kBackends[] = {
+    {true, DType::kBf16}, {true, DType::kF32}, {false, DType::kBf16}, {false, DType::kF32}};
+inline constexpr Backend kBf16Backends[] = {{true, DType::kBf16}, {false, DType::kBf16}};
 
 // Kernels of attention that a test insists on, small steps and wide items apart.
 struct Attention {
@@ -66,44 +66,32 @@ inline const std::string& no_gpu() {
   return why;
 }
 
+// On the emulator, and on a GPU that has these kernels.
 class GpuTest : public ::testing::TestWithParam<Backend> {
  protected:
+  explicit GpuTest(const Attention& attention = {}) : attention_(attention) {}
   void SetUp() override {
-    if (!GetParam().emulated && !no_gpu().empty()) GTEST_SKIP() << no_gpu();
-    device_ = make();
+    try {
+      device_ = make();
+    } catch (const Error& e) {
+      if (emulated()) throw;
+      GTEST_SKIP() << e.message();
+    }
   }
   // The emulator's number of processors decides how attention is cut into items.
-  std::unique_ptr<GpuDevice> make(bool invariant = false, int processors = 4, uint64_t seed = 1) {
-    if (GetParam().emulated) return emulated_device(type(), invariant, processors, seed);
-    return real_device(type(), invariant);
+  std::unique_ptr<GpuDevice> make(int processors = 4, uint64_t seed = 1,
+                                  bool invariant = false) const {
+    return emulated() ? emulated_device(type(), invariant, processors, seed, attention_)
+                      : real_device(type(), invariant, attention_);
   }
+  bool emulated() const { return GetParam().emulated; }
   DType type() const { return GetParam().type; }
   bool f32() const { return type() == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
 
+  const Attention attention_;
   std::unique_ptr<GpuDevice> device_;
 };
-
-// Tests of a kernel for compute capability 9.0: on the emulator, and on such a GPU.
-class HopperTest : public ::testing::TestWithParam<bool> {
- protected:
-  explicit HopperTest(const Attention& attention) : attention_(attention) {}
-  void SetUp() override {
-    if (emulated()) return;
-    if (const std::string why = why_no_gpu(attention_); !why.empty()) GTEST_SKIP() << why;
-  }
-  bool emulated() const { return GetParam(); }
-  std::unique_ptr<GpuDevice> make(int processors, uint64_t seed = 1) const {
-    return emulated() ? emulated_device(DType::kBf16, false, processors, seed, attention_)
-                      : real_device(DType::kBf16, false, attention_);
-  }
-
- private:
-  const Attention attention_;
-};
-inline std::string hopper_name(const ::testing::TestParamInfo<bool>& info) {
-  return info.param ? "emulated_bf16" : "cuda_bf16";
-}
 
 // A poisoned array on the device, written and read whole.
 class DeviceArray {
@@ -146,7 +134,8 @@ class DeviceArray {
 };
 
 // Without nodes yet.
-inline Tree gpu_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
+inline Tree gpu_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng,
+                     DType type = DType::kBf16) {
   Tree tree;
   tree.type = type;
   tree.heads = heads;
@@ -188,6 +177,29 @@ inline Step gpu_step(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng
   return make_step(tree, rows, options, rng);
 }
 
+// Rows of a tree, and their step.
+struct Scene {
+  Tree tree;
+  std::vector<RowRef> rows;
+  Step step;
+
+  Scene() = default;
+  Scene(Tree of, std::vector<RowRef> chosen, Rng& rng, bool nan_keys = true,
+        Sharing sharing = Sharing::kTree)
+      : tree(std::move(of)),
+        rows(std::move(chosen)),
+        step(gpu_step(tree, rows, rng, nan_keys, sharing)) {}
+  // The last token of each of `answers` leaves below a context.
+  static Scene of_answers(Tree tree, int context, int answers, int own, Rng& rng,
+                          bool nan_keys = true, Sharing sharing = Sharing::kTree) {
+    grow_star(tree, context, answers, own);
+    return Scene(tree, last_rows(tree), rng, nan_keys, sharing);
+  }
+  double error(const std::vector<float>& got) const {
+    return relative_l2(got, attention_f64(tree, rows));
+  }
+};
+
 // out[rows, heads * head_dim] of a step of attention_reference.h.
 inline std::vector<float> run_on_device(Device& device, const Tree& tree, const Step& step) {
   const int64_t width = int64_t{tree.heads} * tree.head_dim;
@@ -214,42 +226,45 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
   return result;
 }
 
+inline std::vector<float> run_on_device(Device& device, const Scene& scene) {
+  return run_on_device(device, scene.tree, scene.step);
+}
+
 // What a device says whose emulator leaves something out, empty if nothing.
 inline std::string run_with(const gpu::Sabotage& sabotage, int processors, uint64_t seed,
-                            const Attention& attention, const Tree& tree, const Step& step) {
+                            const Attention& attention, const Scene& scene) {
   auto runtime = std::make_unique<gpu::EmulatedRuntime>(processors, seed);
   runtime->sabotage(sabotage);
   try {
     GpuDevice device(std::move(runtime),
                      {kBf16Types, nullptr, false, true, attention.small, attention.wide});
-    run_on_device(device, tree, step);
+    run_on_device(device, scene);
   } catch (const Error& e) {
     return e.message();
   }
   return {};
 }
 
-// Scores of all sizes, by attend(tree, step).
+// Scores of all sizes, by attend(scene).
 template <class Attend>
 void expect_sharp_scores_stay_finite(DType type, double bound, Rng& rng, const Attend& attend) {
   for (const float scale : {0.0f, 100.0f, 3000.0f}) {
-    Tree tree = gpu_tree(type, 2, 1, 64, rng);
+    Tree tree = gpu_tree(2, 1, 64, rng, type);
     tree.query_scale = scale;
     grow(tree, rng, 6, 120);
-    const std::vector<RowRef> rows = some_rows(tree, 40, rng);
-    const std::vector<float> got = attend(tree, gpu_step(tree, rows, rng, false));
+    const Scene scene(tree, some_rows(tree, 40, rng), rng, false);
+    const std::vector<float> got = attend(scene);
     for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
-    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * bound);
+    EXPECT_LE(scene.error(got), scale > 100 ? 1e-2 : 5 * bound);
   }
 }
 
 // While it lives, device=cuda means the emulator.
 class EmulatedCuda {
  public:
-  explicit EmulatedCuda(int processors = 4) {
-    replace_gpu_runtime([this, processors](int index, bool) {
-      auto made =
-          std::make_unique<gpu::EmulatedRuntime>(processors, static_cast<uint64_t>(index) + 1);
+  EmulatedCuda() {
+    replace_gpu_runtime([this](int index, bool) {
+      auto made = std::make_unique<gpu::EmulatedRuntime>(processors, index + 1);
       last_ = made.get();
       return made;
     });
@@ -260,6 +275,7 @@ class EmulatedCuda {
 
   // Of the device that was opened last.
   gpu::EmulatedRuntime& runtime() { return *last_; }
+  int processors = 4;
 
  private:
   gpu::EmulatedRuntime* last_ = nullptr;

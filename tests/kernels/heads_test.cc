@@ -1,7 +1,5 @@
 // What heads read of rows of logits, against float64 and a sort: on the CPU, on the emulator, and
 // on a GPU where there is one.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -60,8 +58,7 @@ class Rows {
   std::vector<float> laid_out(const std::vector<std::vector<float>>& rows) const {
     std::vector<float> all(rows.size() * static_cast<size_t>(ld_), kNaN);
     for (size_t r = 0; r < rows.size(); ++r)
-      std::copy(rows[r].begin(), rows[r].end(),
-                all.begin() + static_cast<ptrdiff_t>(r) * static_cast<ptrdiff_t>(ld_));
+      std::copy(rows[r].begin(), rows[r].end(), all.begin() + r * ld_);
     return all;
   }
   int64_t n_, ld_;
@@ -113,20 +110,18 @@ void expect_stats(const RowStats& got, const std::vector<float>& row, const std:
 TEST_P(Heads, StatisticsAgainstFloat64) {
   for (const int64_t n : {1, 2, 3, 31, 64, 511, 512, 513, 1041, 8192, 8193, 20000, 151936}) {
     const auto size = static_cast<size_t>(n);
-    std::vector<std::vector<float>> rows;
-    rows.push_back(random_row(n));
-    rows.push_back(coarse_row(n, 3));  // the largest value many times
-    rows.push_back(std::vector<float>(size, -7.5f));
-    rows.push_back(std::vector<float>(size, -kInfinity));
-    rows.push_back(std::vector<float>(size, kNaN));
+    std::vector<std::vector<float>> rows = {
+        random_row(n), coarse_row(n, 3),  // the largest value many times
+        std::vector<float>(size, -7.5f), std::vector<float>(size, -kInfinity),
+        std::vector<float>(size, kNaN)};
     for (const float value : {kInfinity, kNaN, -kInfinity, 1e30f, -1e30f, 88.0f}) {
       rows.push_back(random_row(n));
       rows.back()[rng_() % size] = value;
     }
-    rows.push_back(std::vector<float>(size, -kInfinity));  // one token is possible
-    rows.back()[rng_() % size] = -3;
-    rows.push_back(std::vector<float>(size, -kInfinity));
-    rows.back()[rng_() % size] = kNaN;
+    for (const float one : {-3.0f, kNaN}) {  // of all tokens
+      rows.push_back(std::vector<float>(size, -kInfinity));
+      rows.back()[rng_() % size] = one;
+    }
     rows.push_back(std::vector<float>(size, -0.0f));  // zeros are equal
     rows.back()[size - 1] = 0.0f;
     const std::vector<RowStats> got = stats_of(*device_, rows);
@@ -172,11 +167,9 @@ TEST_P(Heads, SingleLogitsOfTheBlockOnly) {
 TEST_P(Heads, MostLikelyTokensInOrder) {
   for (const int64_t n : {1, 2, 31, 131, 256, 257, 513, 700, 8193, 40000, 151936}) {
     const auto size = static_cast<size_t>(n);
-    std::vector<std::vector<float>> rows;
-    rows.push_back(random_row(n));
-    rows.push_back(coarse_row(n, 5));  // hundreds are equal at the cut
-    rows.push_back(std::vector<float>(size, 1.5f));
-    rows.push_back(coarse_row(n, 2));
+    std::vector<std::vector<float>> rows = {random_row(n),
+                                            coarse_row(n, 5),  // hundreds are equal at the cut
+                                            std::vector<float>(size, 1.5f), coarse_row(n, 2)};
     for (float& v : rows.back()) v *= 0.0f;  // zeros of both signs
     rows.push_back(random_row(n));
     for (size_t i = 0; i < size; i += 3) rows.back()[i] = -kInfinity;
@@ -200,7 +193,7 @@ TEST_P(Heads, MostLikelyTokensInOrder) {
           EXPECT_EQ(mine[0].id, -5);
           continue;
         }
-        const std::vector<float>& row = rows[static_cast<size_t>(listed[i] - 3)];
+        const std::vector<float>& row = rows[listed[i] - 3];
         std::vector<int32_t> order(size);
         std::iota(order.begin(), order.end(), 0);
         std::stable_sort(order.begin(), order.end(),

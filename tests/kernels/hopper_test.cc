@@ -1,7 +1,5 @@
 // The attention kernel for many rows on Hopper: against float64, and that the emulator would have
 // noticed a wait, a fence or an arrival that is missing.
-#include <gtest/gtest.h>
-
 #include "body/attention_hopper.h"
 #include "kernels/gpu_support.h"
 #include "kernels/tracked_memory.h"
@@ -14,23 +12,24 @@ using gpu::EmulatedRuntime;
 using gpu::Kernel;
 using gpu::Sabotage;
 
-class HopperAttention : public HopperTest {
+class HopperAttention : public GpuTest {
  protected:
-  HopperAttention() : HopperTest(kWarpgroups) {}
+  HopperAttention() : GpuTest(kWarpgroups) {}
 
   // One launch of the kernel does the wide items.
-  std::vector<float> attend(GpuDevice& device, const Tree& tree, const Step& step) const {
-    const Kernel kernel =
-        tree.head_dim == 64 ? Kernel::kAttentionHopper64 : Kernel::kAttentionHopper128;
-    const int64_t before = device.launches(kernel);
-    std::vector<float> out = run_on_device(device, tree, step);
-    EXPECT_EQ(device.launches(kernel) - before, 1);
-    EXPECT_TRUE(std::ranges::any_of(device.attention_plan().items,
+  std::vector<float> attend(const Scene& scene, int processors, uint64_t seed = 1) const {
+    const auto device = make(processors, seed);
+    std::vector<float> out = run_on_device(*device, scene);
+    EXPECT_EQ(device->launches(scene.tree.head_dim == 64 ? Kernel::kAttentionHopper64
+                                                         : Kernel::kAttentionHopper128),
+              1);
+    EXPECT_TRUE(std::ranges::any_of(device->attention_plan().items,
                                     [](const gpu::WorkItem& item) { return !item.narrow; }));
     return out;
   }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, HopperAttention, ::testing::Values(true, false), hopper_name);
+INSTANTIATE_TEST_SUITE_P(Devices, HopperAttention, ::testing::ValuesIn(kBf16Backends),
+                         backend_name);
 
 std::vector<RowRef> rows_of(const Tree& tree, int32_t begin, int32_t end, int32_t step) {
   std::vector<RowRef> rows;
@@ -49,14 +48,13 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
   Rng rng(301);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t length : {100, 700, 1600}) {
-      Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
+      Tree tree = gpu_tree(4, 2, head_dim, rng);
       grow_star(tree, length, 40, 60);
-      const std::vector<RowRef> rows = rows_of(tree, 0, length + 60, 3);
-      const Step step = gpu_step(tree, rows, rng);
-      const std::vector<float> got = run_on_device(*device, tree, step);
-      EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound) << head_dim << ", " << length;
+      const Scene scene(tree, rows_of(tree, 0, length + 60, 3), rng);
+      const std::vector<float> got = run_on_device(*device, scene);
+      EXPECT_LE(scene.error(got), kBound) << head_dim << ", " << length;
       for (int again = 0; again < testing_support::cases(20); ++again)
-        ASSERT_EQ(run_on_device(*device, tree, step), got);
+        ASSERT_EQ(run_on_device(*device, scene), got);
     }
   }
 }
@@ -66,11 +64,10 @@ TEST_P(HopperAttention, CausalPrefill) {
   Rng rng(51);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t group : {1, 4, 8}) {
-      Tree tree = gpu_tree(DType::kBf16, 2 * group, 2, head_dim, rng);
+      Tree tree = gpu_tree(2 * group, 2, head_dim, rng);
       tree.nodes.push_back({-1, 0, 300});
-      const std::vector<RowRef> rows = rows_of(tree, 0, 300, group == 1 ? 1 : 3);
-      const Step step = gpu_step(tree, rows, rng);
-      EXPECT_LE(relative_l2(attend(*make(1), tree, step), attention_f64(tree, rows)), kBound)
+      const Scene scene(tree, rows_of(tree, 0, 300, group == 1 ? 1 : 3), rng);
+      EXPECT_LE(scene.error(attend(scene, 1)), kBound)
           << "head_dim " << head_dim << " group " << group;
     }
   }
@@ -82,17 +79,14 @@ TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
   Rng rng(52);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t own : {10, 40, 100}) {
-      Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
+      Tree tree = gpu_tree(4, 2, head_dim, rng);
       grow_star(tree, 330, 6, own);
       // Of the longest the ends: pages that are before all rows, but not of all.
-      const std::vector<RowRef> rows =
-          rows_of(tree, own == 100 ? 420 : 330, 330 + own, own == 40 ? 2 : 1);
-      const Step step = gpu_step(tree, rows, rng);
-      const std::vector<double> want = attention_f64(tree, rows);
-      for (const int processors : {1, 132}) {
-        EXPECT_LE(relative_l2(attend(*make(processors, rng()), tree, step), want), kBound)
+      const Scene scene(tree, rows_of(tree, own == 100 ? 420 : 330, 330 + own, own == 40 ? 2 : 1),
+                        rng);
+      for (const int processors : {1, 132})
+        EXPECT_LE(scene.error(attend(scene, processors, rng())), kBound)
             << "head_dim " << head_dim << " own " << own << " processors " << processors;
-      }
     }
   }
 }
@@ -100,25 +94,21 @@ TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
 TEST_P(HopperAttention, AnyTree) {
   Rng rng(53);
   for (int round = 0; round < 6; ++round) {
-    Tree tree = gpu_tree(DType::kBf16, round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
+    Tree tree = gpu_tree(round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
     grow(tree, rng, 9, 60);
-    const std::vector<RowRef> rows = rows_of(tree, 0, 1000, 2);
-    const Step step = gpu_step(tree, rows, rng);
-    const auto device = make(round % 2 ? 1 : 132, rng());
-    EXPECT_LE(relative_l2(attend(*device, tree, step), attention_f64(tree, rows)), kBound)
-        << "round " << round;
+    const Scene scene(tree, rows_of(tree, 0, 1000, 2), rng);
+    EXPECT_LE(scene.error(attend(scene, round % 2 ? 1 : 132, rng())), kBound) << "round " << round;
   }
 }
 
 // In whatever order the producer, the groups and the blocks go on.
 TEST_P(HopperAttention, IsDeterministic) {
   Rng rng(54);
-  Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
+  Tree tree = gpu_tree(4, 1, 64, rng);
   grow_star(tree, 200, 3, 40);
-  const std::vector<RowRef> rows = rows_of(tree, 200, 240, 1);
-  const Step step = gpu_step(tree, rows, rng);
-  const std::vector<float> want = attend(*make(8, 1), tree, step);
-  for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(*make(8, seed), tree, step), want);
+  const Scene scene(tree, rows_of(tree, 200, 240, 1), rng);
+  const std::vector<float> want = attend(scene, 8);
+  for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(scene, 8, seed), want);
 }
 
 // While the producer waits for a stage, the list of the plan is not what it was.
@@ -140,7 +130,7 @@ struct ForgetfulProducer {
 // What comes next is known before the wait, so that bringing it begins at once afterwards.
 TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   std::vector<gpu::WidePage> list(12);
-  for (int32_t i = 0; i < 12; ++i) list[static_cast<size_t>(i)].page = 7 * i % 5;
+  for (int32_t i = 0; i < 12; ++i) list[i].page = 7 * i % 5;
   std::vector<unsigned char> pool(100 * 8192);
   gpu::AttentionKernelArgs a{};
   a.wide_pages = list.data();
@@ -156,7 +146,7 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   std::vector<const void*> want;
   const auto four = [&](int32_t begin, int32_t values) {
     for (int32_t i = begin; i < begin + 4; ++i)
-      want.push_back(pool.data() + 8192 * list[static_cast<size_t>(i)].page + values);
+      want.push_back(pool.data() + 8192 * list[i].page + values);
   };
   four(0, 0);
   four(4, 0);
@@ -184,26 +174,23 @@ TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   gpu::AttentionKernelArgs a{};
   a.wide = &none;
   a.wide_count = a.wide_blocks = a.pages.kv_heads = 1;
-  EXPECT_NO_THROW(gpu::Launcher(runtime).launch(Kernel::kAttentionHopper64, 1, 1, a));
+  EXPECT_NO_THROW(gpu::launch(runtime, Kernel::kAttentionHopper64, 1, 1, a));
 }
 
 // --- what the emulator is for --------------------------------------------------------------------
 
 class HopperSabotage : public ::testing::Test {
  protected:
-  std::string run(const Sabotage& sabotage, uint64_t seed) const {
-    return run_with(sabotage, 1, seed, kWarpgroups, tree_, step_);
-  }
-  void SetUp() override {
+  HopperSabotage() {
     Rng rng(56);
-    tree_ = gpu_tree(DType::kBf16, 4, 1, 64, rng);
-    tree_.nodes.push_back({-1, 0, 1600});  // items of four tiles: stages are used twice
-    const std::vector<RowRef> rows = rows_of(tree_, 1568, 1600, 1);
-    step_ = gpu_step(tree_, rows, rng, false);
+    Tree tree = gpu_tree(4, 1, 64, rng);
+    tree.nodes.push_back({-1, 0, 1600});  // items of four tiles: stages are used twice
+    scene_ = Scene(tree, rows_of(tree, 1568, 1600, 1), rng, false);
   }
-
-  Tree tree_;
-  Step step_;
+  std::string run(const Sabotage& sabotage, uint64_t seed) const {
+    return run_with(sabotage, 1, seed, kWarpgroups, scene_);
+  }
+  Scene scene_;
 };
 
 TEST_F(HopperSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }

@@ -1,7 +1,5 @@
 // The row-wise operations of the GPU backend against float64 or the contract of op.h: on the
 // emulator everywhere, on a GPU where there is one.
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -36,8 +34,7 @@ class GpuRows : public GpuTest {
     std::vector<std::byte> out(static_cast<size_t>(rows * ld) * device_->act_bytes(),
                                std::byte{0xff});
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t i = 0; i < k; ++i)
-        put(out.data(), r * ld + i, type(), x[static_cast<size_t>(r * k + i)]);
+      for (int64_t i = 0; i < k; ++i) put(out.data(), r * ld + i, type(), x[r * k + i]);
     return out;
   }
   DeviceArray activations(int64_t rows, int64_t ld) const {
@@ -69,7 +66,7 @@ class GpuRows : public GpuTest {
   Rng rng_{41};
   std::vector<PackedWeights> packed_;
 };
-INSTANTIATE_TEST_SUITE_P(Backends, GpuRows, ::testing::ValuesIn(backends()), backend_name);
+INSTANTIATE_TEST_SUITE_P(Backends, GpuRows, ::testing::ValuesIn(kBackends), backend_name);
 
 TEST_P(GpuRows, Norms) {
   for (const auto& [n, ld] : {std::pair<int64_t, int64_t>{1, 4},
@@ -149,8 +146,7 @@ TEST_P(GpuRows, EmbedGatherConvert) {
     const auto got = act.values(type());
     for (size_t i = 0; i < wanted.size(); ++i)
       for (int64_t j = 0; j < k; ++j)
-        EXPECT_EQ(got[i * ld_act + j],
-                  stored(2 * stored(rows[ids[static_cast<size_t>(wanted[i])] * k + j])));
+        EXPECT_EQ(got[i * ld_act + j], stored(2 * stored(rows[ids[wanted[i]] * k + j])));
   }
 }
 
@@ -265,7 +261,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
       x[i] = stored(x[i]) + (c.bias && i % ld < width ? bias[i % ld] : 0);
     const std::vector<float> q_norm = random(c.norm == 2 ? c.heads * d : d, 0.5f, 2);
     const std::vector<float> k_norm = random(c.norm == 2 ? c.kv_heads * d : d, 0.5f, 2);
-    std::vector<float> cos, sin;
+    std::vector<float> cos, sin;  // for all positions
     for (int64_t p = 0; p < positions_n; ++p)
       for (int64_t i = 0; i < half; ++i) {
         const double angle = static_cast<double>(p) * std::pow(1e4, -static_cast<double>(i) / half);
@@ -284,24 +280,21 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     const std::unique_ptr<ops::Step> step =
         step_of_rows(positions, slots, pages, c.heads, kv, pool);
     const DeviceArray dbias(*device_, bias), dq(*device_, q_norm), dk(*device_, k_norm);
-    const DeviceArray dcos(*device_, cos.empty() ? std::vector<float>(1) : cos),
-        dsin(*device_, sin.empty() ? std::vector<float>(1) : sin);
-    QkvArgs args;
-    args.qkv = dx.data();
-    args.bias = c.bias ? dbias.floats() : nullptr;
-    args.layer = 1;
-    args.ld = ld;
-    args.q_norm = c.norm ? dq.floats() : nullptr;
-    args.k_norm = c.norm ? dk.floats() : nullptr;
-    args.norm_whole_width = c.norm == 2;
-    args.norm_eps = 1e-6f;
-    args.rotary_dim = c.rotary_dim;
-    args.cos = dcos.floats();
-    args.sin = dsin.floats();
+    const DeviceArray dcos(*device_, cos), dsin(*device_, sin);
     const int64_t ldq = device_->act_ld(c.heads * d);
     const DeviceArray q = activations(padded, ldq);
-    args.q = {q.data(), ldq};
-    step->qkv(args);
+    step->qkv({.layer = 1,
+               .qkv = dx.data(),
+               .ld = ld,
+               .bias = c.bias ? dbias.floats() : nullptr,
+               .q_norm = c.norm ? dq.floats() : nullptr,
+               .k_norm = c.norm ? dk.floats() : nullptr,
+               .norm_whole_width = c.norm == 2,
+               .norm_eps = 1e-6f,
+               .rotary_dim = c.rotary_dim,
+               .cos = dcos.floats(),
+               .sin = dsin.floats(),
+               .q = {q.data(), ldq}});
     step->end();
     // The heads of a row's part that begins at column `first`.
     const auto want = [&](int64_t row, int64_t first, int64_t heads, const float* weight,
@@ -364,16 +357,11 @@ TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
     for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 7 ? -1 : 0, r});
     const std::vector<int32_t> positions(rows, 0), pages = {0};
     const DeviceArray pool(*device_, kv.page_bytes()),
-        dx(*device_, activations(x, padded, width, width)), empty(*device_, std::vector<float>(1));
+        dx(*device_, activations(x, padded, width, width));
     const int64_t ldq = device_->act_ld(2 * d);
     const DeviceArray q = activations(padded, ldq);
     const std::unique_ptr<ops::Step> step = step_of_rows(positions, slots, pages, 2, kv, pool);
-    QkvArgs args;
-    args.qkv = dx.data();
-    args.ld = width;
-    args.cos = args.sin = empty.floats();
-    args.q = {q.data(), ldq};
-    step->qkv(args);
+    step->qkv({.qkv = dx.data(), .ld = width, .q = {q.data(), ldq}});
     const auto flags = step->not_finite();
     step->end();
     const std::vector<bool> got(flags.begin(), flags.end());
@@ -411,7 +399,7 @@ TEST(GpuPages, ElementsLieAsDrawn) {
         for (int32_t column = 0; column < d; ++column) {
           const int at = gpu::page_at(token, column, d, static_cast<gpu::Element>(type));
           ASSERT_EQ(at, gpu_index(kv, token, column));
-          ASSERT_EQ(seen.at(static_cast<size_t>(at))++, 0);
+          ASSERT_EQ(seen.at(at)++, 0);
           if (type == DType::kF32) continue;
           const int begin = column / 64 * 64 * kPageTokens;
           const int width = std::min(64, d - column / 64 * 64);
@@ -460,26 +448,6 @@ TEST_P(GpuRows, ClearPagesClearsThoseOnly) {
     const size_t page = i / kv.page_bytes();
     ASSERT_EQ(got[i], page == 1 || page == 4 ? std::byte{0} : std::byte{0xff});
   }
-}
-
-// The kernel for shapes that cuBLASLt refuses equals the emulator's product.
-TEST(GpuGemm, SlowKernel) {
-  gpu::EmulatedRuntime runtime;
-  Rng rng(42);
-  const int64_t m = 3, n = 200, k = 37;
-  std::vector<float> w(n * k), x(m * k), y(m * n, 1.0f);
-  for (float& v : w) v = static_cast<float>(pick(rng, -8, 8));
-  for (float& v : x) v = static_cast<float>(pick(rng, -8, 8));
-  const auto add = gpu::Output::kF32Add;
-  const gpu::GemmArgs a{w.data(), x.data(), nullptr, y.data(), m,   n,
-                        k,        k,        k,       n,        add, gpu::Element::kF32};
-  gpu::Launcher(runtime).launch(gpu::Kernel::kGemmSlow, 2, m, a);
-  for (int64_t r = 0; r < m; ++r)
-    for (int64_t j = 0; j < n; ++j) {
-      float want = 1;
-      for (int64_t i = 0; i < k; ++i) want += x[r * k + i] * w[j * k + i];
-      ASSERT_EQ(y[r * n + j], want);
-    }
 }
 
 }  // namespace

@@ -73,10 +73,11 @@ class Notebook final : public Runtime {
 
 class StepGraphsTest : public ::testing::Test {
  protected:
-  StepGraphsTest() {
+  StepGraphsTest() { begin(true); }
+  void begin(bool enabled) {
     auto made = std::make_unique<Notebook>();
     notebook_ = made.get();
-    graphs_ = std::make_unique<StepGraphs>(std::move(made));
+    graphs_ = std::make_unique<StepGraphs>(std::move(made), enabled);
   }
   Code launch(uint32_t number, Kernel kernel = Kernel::kRmsNorm) {
     const int64_t args[2] = {number, 5};
@@ -154,16 +155,12 @@ TEST_F(StepGraphsTest, ALaunchThatDiffersGoesOnOneByOne) {
   EXPECT_EQ(step(100), "[20 from 100]");
 }
 
-TEST_F(StepGraphsTest, OneByteOfTheArgumentsIsADifference) {
+TEST_F(StepGraphsTest, OneByteOfTheArgumentsOrTheSizeOfAClusterIsADifference) {
   learn(100);
-  const int64_t args[2] = {100, 6};
-  graphs_->launch(command_of(Kernel::kRmsNorm, 100, 1, args));
+  const int64_t args[2] = {100, 5}, other[2] = {100, 6};
+  graphs_->launch(command_of(Kernel::kRmsNorm, 100, 1, other));
   EXPECT_EQ(notebook_->take(), "100");
-}
-
-TEST_F(StepGraphsTest, TheSizeOfAClusterIsADifference) {
-  learn(100);
-  const int64_t args[2] = {100, 5};
+  graphs_->cut();
   graphs_->launch(command_of(Kernel::kRmsNorm, 100, 1, args, 0, 2));
   EXPECT_EQ(notebook_->take(), "100");
 }
@@ -308,9 +305,7 @@ TEST_F(StepGraphsTest, NoMemoryForAGraphIsNoReasonToGiveUp) {
 }
 
 TEST_F(StepGraphsTest, WithoutGraphsEverythingGoesOnAtOnce) {
-  auto made = std::make_unique<Notebook>();
-  notebook_ = made.get();
-  graphs_ = std::make_unique<StepGraphs>(std::move(made), false);
+  begin(false);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(step(100), listed(100));
   EXPECT_EQ(notebook_->records(), 0);
 }

@@ -27,7 +27,7 @@ void MmaAttention::reserve(const Workspace& workspace) {
   max_partials_ = workspace.max_partials;
 }
 
-bool MmaAttention::plan(const StepAttention& step) {
+bool MmaAttention::plan(const StepAttention& step, Staging& staging) {
   schedule_.clear();
   int32_t rows = 0;
   for (const AttentionTile& tile : step.plan->tiles)
@@ -47,9 +47,14 @@ bool MmaAttention::plan(const StepAttention& step) {
   shape.warpgroups = wide_kernel_ != Kernel::kCount;
   shape.max_partials = max_partials_;
   plan_attention(*step.plan, step.positions, shape, schedule_);
-  step_ = step.plan;
   if (step.small) pad();
   if (wide_kernel_ != Kernel::kCount) list_wide(step);
+  pages_ = staging.place(std::span<const int32_t>(step.plan->pages));
+  items_ = staging.place(std::span<const WorkItem>(schedule_.items));
+  runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
+  groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
+  wide_ = staging.place(std::span<const WideItem>(schedule_.wide));
+  wide_pages_ = staging.place(std::span<const WidePage>(schedule_.wide_pages));
   return true;
 }
 
@@ -126,16 +131,7 @@ void MmaAttention::pad() {
   schedule_.partials = std::max(schedule_.partials, static_cast<int32_t>(states));
 }
 
-void MmaAttention::place(Staging& staging) {
-  pages_ = staging.place(std::span<const int32_t>(step_->pages));
-  items_ = staging.place(std::span<const WorkItem>(schedule_.items));
-  runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
-  groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
-  wide_ = staging.place(std::span<const WideItem>(schedule_.wide));
-  wide_pages_ = staging.place(std::span<const WidePage>(schedule_.wide_pages));
-}
-
-void MmaAttention::launch(Launcher& launcher, const Staging& staging,
+void MmaAttention::launch(Runtime& runtime, const Staging& staging,
                           const AttentionOperands& layer) {
   AttentionKernelArgs args{layer};
   args.pages_list = staging.at(pages_);
@@ -157,27 +153,26 @@ void MmaAttention::launch(Launcher& launcher, const Staging& staging,
     args.groups = staging.at(groups_) + begin.group_end;
     args.item_count = end.item_end - begin.item_end;
     launch_range(
-        launcher,
-        std::span(schedule_.items)
-            .subspan(static_cast<size_t>(begin.item_end), static_cast<size_t>(args.item_count)),
+        runtime,
+        std::span(schedule_.items.begin() + begin.item_end, schedule_.items.begin() + end.item_end),
         end.group_end > begin.group_end, args);
     begin = end;
   }
 }
 
 // `merges`: some of the items are.
-void MmaAttention::launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
+void MmaAttention::launch_range(Runtime& runtime, std::span<const WorkItem> items, bool merges,
                                 AttentionKernelArgs args) const {
   const int32_t kv_heads = args.pages.kv_heads;
   if (wide_kernel_ != Kernel::kCount) {
     args.wide_blocks = std::min(args.wide_count * kv_heads, properties_.processors);
-    if (args.wide_blocks > 0) launcher.launch(wide_kernel_, args.wide_blocks, 1, args);
+    if (args.wide_blocks > 0) gpu::launch(runtime, wide_kernel_, args.wide_blocks, 1, args);
     args.wide_done = 1;
     const bool narrow = std::any_of(items.begin(), items.end(),
                                     [](const WorkItem& item) { return item.narrow != 0; });
     if (!narrow && !merges) return;
   }
-  launcher.launch(kernel_, args.item_count, kv_heads, args);
+  gpu::launch(runtime, kernel_, args.item_count, kv_heads, args);
 }
 
 }  // namespace prefix::ops::gpu

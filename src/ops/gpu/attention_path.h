@@ -5,7 +5,7 @@
 //                      wide ones by warpgroups where there are      sm_90a, heads of 64 and 128
 //   SlowAttention      a warp a row and head                        any type, heads up to 1024
 //
-//   plan(step) ──> place(staging) ──> send ──> launch(...) for each layer
+//   plan(step, staging) ──> send ──> launch(...) for each layer
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,6 @@
 #include "ops/attention_plan.h"
 #include "ops/gpu/attention_schedule.h"
 #include "ops/gpu/decode_schedule.h"
-#include "ops/gpu/launcher.h"
 #include "ops/gpu/staging.h"
 #include "ops/gpu/workspace.h"
 #include "ops/op.h"
@@ -41,12 +40,10 @@ struct StepAttention {
 class AttentionPath {
  public:
   virtual ~AttentionPath() = default;
-  // Whether the step suits; what follows is about this step.
-  virtual bool plan(const StepAttention& step) = 0;
-  // Puts the arrays of the plan among those that go up with the step.
-  virtual void place(Staging& staging) = 0;
-  virtual void launch(Launcher& launcher, const Staging& staging,
-                      const AttentionOperands& layer) = 0;
+  // Whether the step suits: then the arrays of its plan are among those that go up with it, and
+  // launches are about it.
+  virtual bool plan(const StepAttention& step, Staging& staging) = 0;
+  virtual void launch(Runtime& runtime, const Staging& staging, const AttentionOperands& layer) = 0;
 };
 
 class ClusterAttention final : public AttentionPath {
@@ -54,9 +51,8 @@ class ClusterAttention final : public AttentionPath {
   ClusterAttention(const Properties& properties, bool enabled)
       : properties_(properties), enabled_(enabled) {}
 
-  bool plan(const StepAttention& step) override;
-  void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
+  bool plan(const StepAttention& step, Staging& staging) override;
+  void launch(Runtime& runtime, const Staging& staging, const AttentionOperands& layer) override;
   const DecodePlan& schedule() const { return schedule_; }
 
  private:
@@ -83,15 +79,14 @@ class MmaAttention final : public AttentionPath {
   // Takes the memory that plans keep to.
   void reserve(const Workspace& workspace);
 
-  bool plan(const StepAttention& step) override;
-  void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
+  bool plan(const StepAttention& step, Staging& staging) override;
+  void launch(Runtime& runtime, const Staging& staging, const AttentionOperands& layer) override;
   const DevicePlan& schedule() const { return schedule_; }
   void forget() { schedule_.clear(); }
 
  private:
   void pad();
-  void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
+  void launch_range(Runtime& runtime, std::span<const WorkItem> items, bool merges,
                     AttentionKernelArgs args) const;
   void list_wide(const StepAttention& step);
   WideItem list_pages(const StepAttention& step, const WorkItem& item);
@@ -104,7 +99,6 @@ class MmaAttention final : public AttentionPath {
   Kernel kernel_ = Kernel::kCount;
   Kernel wide_kernel_ = Kernel::kCount;  // of wide items, if it is another one
   DevicePlan schedule_;
-  const AttentionPlan* step_ = nullptr;
   Staged<WorkItem> items_;
   Staged<WideItem> wide_;
   Staged<WidePage> wide_pages_;
@@ -115,12 +109,11 @@ class MmaAttention final : public AttentionPath {
 
 class SlowAttention final : public AttentionPath {
  public:
-  bool plan(const StepAttention& step) override;
-  void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, const AttentionOperands& layer) override;
+  bool plan(const StepAttention& step, Staging& staging) override;
+  void launch(Runtime& runtime, const Staging& staging, const AttentionOperands& layer) override;
 
  private:
-  const AttentionPlan* step_ = nullptr;
+  int64_t rows_ = 0;
   std::vector<int32_t> tile_of_row_;
   Staged<int32_t> staged_tile_of_row_, pages_;
   Staged<AttentionTile> tiles_;

@@ -18,34 +18,31 @@ class Planner {
   void run() {
     out_.clear();
     split_ = shape_.invariant ? kInvariantPages : split_pages();
-    for (const AttentionTile& tile : plan_.tiles)
-      each_block(tile, [&](int32_t begin, int32_t end) { add_block(tile, begin, end); });
+    each_wide([&](const AttentionTile& tile, int32_t begin, int32_t end) {
+      add_block(tile, begin, end);
+    });
     end_launch(out_.items.size());
   }
 
  private:
-  // Calls f(first, last) for pieces of the tile's packed rows that one wide block can hold.
+  // For blocks of as many packed rows as a wide item has.
   template <typename F>
-  void each_block(const AttentionTile& tile, const F& f) const {
-    const int32_t end = tile.row_end * shape_.group_heads;
-    const int32_t step = shape_.warps * kWarpRows;
-    for (int32_t at = tile.row_begin * shape_.group_heads; at < end; at += step)
-      f(at, std::min(end, at + step));
+  void each_wide(const F& f) const {
+    each_block(plan_, shape_.group_heads, shape_.warps * kWarpRows, f);
   }
 
-  KvRun clip(const AttentionRun& run, int32_t begin, int32_t end) const {
-    return clip_run(run, begin, end, positions_, shape_.group_heads);
+  KvRun clip(int32_t run, int32_t begin, int32_t end) const {
+    return clip_run(plan_.runs[static_cast<size_t>(run)], begin, end, positions_,
+                    shape_.group_heads);
   }
 
   // Pieces so long that there is about one item per processor, but never below kSplitPages: every
   // piece more is a partial state to merge for each of its rows.
   int32_t split_pages() const {
     int64_t pages = 0;
-    for (const AttentionTile& tile : plan_.tiles)
-      each_block(tile, [&](int32_t begin, int32_t end) {
-        for (int32_t i = tile.run_begin; i < tile.run_end; ++i)
-          pages += clip(plan_.runs[static_cast<size_t>(i)], begin, end).blocks;
-      });
+    each_wide([&](const AttentionTile& tile, int32_t begin, int32_t end) {
+      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) pages += clip(i, begin, end).blocks;
+    });
     const int64_t wanted = pages * shape_.kv_heads / shape_.processors + 1;
     const int64_t split = (wanted + kSplitPages - 1) / kSplitPages * kSplitPages;
     return static_cast<int32_t>(std::min<int64_t>(split, 1 << 20));
@@ -55,7 +52,7 @@ class Planner {
     wide_.clear();
     narrow_.clear();
     for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-      const KvRun run = clip(plan_.runs[static_cast<size_t>(i)], begin, end);
+      const KvRun run = clip(i, begin, end);
       if (run.blocks == 0) continue;
       const bool wide =
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);

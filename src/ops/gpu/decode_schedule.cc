@@ -69,9 +69,10 @@ class DecodePlanner {
     if (cut.cluster == 0 || is_long(cut)) return false;
     out_.cluster = cut.cluster;
     out_.cost = cut.cost();
-    each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
-      add_block(tile, begin, end);
-    });
+    each_block(plan_, shape_.group_heads, cut.rows,
+               [&](const AttentionTile& tile, int32_t begin, int32_t end) {
+                 add_block(tile, begin, end);
+               });
     // Blocks without rows, which do nothing: the grid stays the same for many steps.
     const int64_t blocks = padded_items(cut.blocks);
     out_.splits.resize(static_cast<size_t>(blocks * cut.cluster), DecodeSplit{});
@@ -79,16 +80,6 @@ class DecodePlanner {
   }
 
  private:
-  // Calls f(tile, first, last) for the blocks of packed rows.
-  template <typename F>
-  void each_block(int32_t rows, const F& f) const {
-    for (const AttentionTile& tile : plan_.tiles) {
-      const int32_t end = tile.row_end * shape_.group_heads;
-      for (int32_t at = tile.row_begin * shape_.group_heads; at < end; at += rows)
-        f(tile, at, std::min(end, at + rows));
-    }
-  }
-
   // The cut whose longest split takes least. Of each size of cluster it has as many blocks as run
   // at once: with fewer of them each has more pages, and more have smaller clusters.
   Cut choose() {

@@ -59,7 +59,7 @@ void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bia
   product(w, columns, nullptr, x, rows, both, columns, gpu::Output::kActivation);
   if (warming_up_) return;
   gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, fn, context_.element()};
-  context_.launcher.launch(gpu::Kernel::kGated, rows, 1, a);
+  gpu::launch(*context_.runtime, gpu::Kernel::kGated, rows, 1, a);
 }
 
 }  // namespace prefix::ops

@@ -35,16 +35,12 @@ void GpuStep::begin_heads(const HeadArrays& arrays) {
 void GpuStep::row_stats(const LogitBlock& block, RowStats* out) {
   check_logits(block);
   const auto parts = static_cast<size_t>(block.rows) * kMaxLogitParts;
-  RowStatsArgs a{};
-  a.x = block.x;
-  a.ld = block.ld;
-  a.n = block.n;
-  a.rows = block.rows;
-  a.parts = reinterpret_cast<LogitPart*>(context_.logit_parts.reserve(parts * sizeof(LogitPart)));
-  a.out = out + block.first;
-  context_.launcher.launch(Kernel::kRowStatsParts, block.rows, logit_parts(block.n), a,
-                           kStatsSharedBytes);
-  context_.launcher.launch(Kernel::kRowStats, (block.rows + kRowThreads - 1) / kRowThreads, 1, a);
+  void* const memory = context_.logit_parts.reserve(parts * sizeof(LogitPart));
+  const RowStatsArgs a{
+      block.x, block.ld, block.n, block.rows, static_cast<LogitPart*>(memory), out + block.first};
+  launch(*context_.runtime, Kernel::kRowStatsParts, block.rows, logit_parts(block.n), a,
+         kStatsSharedBytes);
+  launch(*context_.runtime, Kernel::kRowStats, (block.rows + kRowThreads - 1) / kRowThreads, 1, a);
 }
 
 void GpuStep::gather_logits(const LogitBlock& block, float* out) {
@@ -56,7 +52,7 @@ void GpuStep::gather_logits(const LogitBlock& block, float* out) {
   a.first = static_cast<int32_t>(block.first);
   a.rows = static_cast<int32_t>(block.rows);
   a.out = out;
-  context_.launcher.launch(Kernel::kGatherLogits, (a.count + kRowThreads - 1) / kRowThreads, 1, a);
+  launch(*context_.runtime, Kernel::kGatherLogits, (a.count + kRowThreads - 1) / kRowThreads, 1, a);
 }
 
 void GpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
@@ -82,9 +78,9 @@ void GpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
   a.k = k;
   a.keys = reinterpret_cast<uint64_t*>(context_.logit_parts.reserve(keys * sizeof(uint64_t)));
   a.out = out + before * k;
-  context_.launcher.launch(Kernel::kTopCandidatesParts, listed, parts, a, kTopPartsSharedBytes);
-  context_.launcher.launch(Kernel::kTopCandidatesMerge, listed, 1, a,
-                           top_merge_shared_bytes(parts, k));
+  launch(*context_.runtime, Kernel::kTopCandidatesParts, listed, parts, a, kTopPartsSharedBytes);
+  launch(*context_.runtime, Kernel::kTopCandidatesMerge, listed, 1, a,
+         top_merge_shared_bytes(parts, k));
 }
 
 }  // namespace prefix::ops::gpu

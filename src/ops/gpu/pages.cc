@@ -28,8 +28,8 @@ void GpuStep::clear_pages() {
   const ClearPagesArgs a{context_.step_arrays.at(clear_),
                          reinterpret_cast<unsigned char*>(arrays_.pool),
                          static_cast<int64_t>(arrays_.kv.page_bytes())};
-  context_.launcher.launch(Kernel::kClearPages, static_cast<int64_t>(arrays_.clear.size()),
-                           kClearBlocks, a);
+  launch(*context_.runtime, Kernel::kClearPages, static_cast<int64_t>(arrays_.clear.size()),
+         kClearBlocks, a);
 }
 
 // Copies that wait for one another go into different launches (waves): a copy comes after every
@@ -60,7 +60,7 @@ void GpuStep::copy_pages(int32_t layer) {
   int32_t begin = 0;
   for (const int32_t end : copy_launches_) {
     const CopyPagesArgs a{list + 3 * begin, pages(layer)};
-    context_.launcher.launch(Kernel::kCopyPages, end - begin, arrays_.kv.kv_heads, a);
+    launch(*context_.runtime, Kernel::kCopyPages, end - begin, arrays_.kv.kv_heads, a);
     begin = end;
   }
 }

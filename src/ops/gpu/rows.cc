@@ -8,21 +8,16 @@ namespace gpu {
 
 void GpuStep::embed(const PackedWeights& w, float scale, float* out, int64_t ld) {
   for (const int32_t id : arrays_.tokens) PREFIX_CHECK(id >= 0 && id < w.n);
-  EmbedArgs a{};
-  a.weights = w.data;
-  a.ids = context_.step_arrays.at(tokens_);
-  a.out = out;
-  a.k_padded = w.k_padded;
-  a.k = w.k;
-  a.ld = ld;
-  a.scale = scale;
-  a.element = context_.element();
-  context_.launcher.launch(Kernel::kEmbed, rows_, 1, a);
+  const EmbedArgs a{w.data, context_.step_arrays.at(tokens_),
+                    out,    w.k_padded,
+                    w.k,    ld,
+                    scale,  context_.element()};
+  launch(*context_.runtime, Kernel::kEmbed, rows_, 1, a);
 }
 
 void GpuStep::gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) {
   const GatherRowsArgs a{x, selected_, out, ld, ld_out, n};
-  context_.launcher.launch(Kernel::kGatherRows, static_cast<int64_t>(heads_.rows.size()), 1, a);
+  launch(*context_.runtime, Kernel::kGatherRows, static_cast<int64_t>(heads_.rows.size()), 1, a);
 }
 
 void GpuStep::qkv(const QkvArgs& args) {
@@ -50,7 +45,7 @@ void GpuStep::qkv(const QkvArgs& args) {
   a.norm_whole_width = args.norm_whole_width ? 1 : 0;
   a.pages = pages(args.layer);
   const int32_t vectors = arrays_.heads + 2 * kv.kv_heads;
-  context_.launcher.launch(Kernel::kQkv, rows_, (vectors + kQkvVectors - 1) / kQkvVectors, a);
+  launch(*context_.runtime, Kernel::kQkv, rows_, (vectors + kQkvVectors - 1) / kQkvVectors, a);
 }
 
 }  // namespace gpu
@@ -59,19 +54,19 @@ void GpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float 
                          int64_t n, ActivationBuffer out) {
   gpu::RmsNormArgs a{
       x, weight, out.data, ld, out.ld, n, eps, gpu::Output::kActivation, context_.element()};
-  context_.launcher.launch(gpu::Kernel::kRmsNorm, rows, 1, a);
+  gpu::launch(*context_.runtime, gpu::Kernel::kRmsNorm, rows, 1, a);
 }
 
 void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
                              int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
   const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
   gpu::RmsNormArgs a{x, weight, out, ld, ld_out, n, eps, output, context_.element()};
-  context_.launcher.launch(gpu::Kernel::kRmsNorm, rows, 1, a);
+  gpu::launch(*context_.runtime, gpu::Kernel::kRmsNorm, rows, 1, a);
 }
 
 void GpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) {
   gpu::ConvertArgs a{x, out.data, ld, out.ld, n, context_.element()};
-  context_.launcher.launch(gpu::Kernel::kConvert, rows, 1, a);
+  gpu::launch(*context_.runtime, gpu::Kernel::kConvert, rows, 1, a);
 }
 
 }  // namespace prefix::ops

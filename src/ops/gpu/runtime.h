@@ -114,11 +114,24 @@ class Runtime {
   virtual void prepare_gemm(const GemmArgs&) {}
   virtual Code synchronize() = 0;
 
-  // Keeps commands, without running them, to be run in this order by one call.
-  virtual Code record(std::span<const Command> commands, int32_t* graph) = 0;
-  virtual Code replay(int32_t graph) = 0;
-  virtual void forget(int32_t graph) = 0;
+  // Keeps commands, without running them, to be run in this order by one call. Not every runtime
+  // can.
+  virtual Code record(std::span<const Command>, int32_t* /*graph*/) { return Code::kInternal; }
+  virtual Code replay(int32_t) { return Code::kInternal; }
+  virtual void forget(int32_t) {}
 };
+
+// Throws what a call of the runtime answered.
+inline void check(Runtime& runtime, Code code, const char* what) {
+  if (code != Code::kOk) fail(code, what, ": ", runtime.error());
+}
+// As command_of(); no block is no launch.
+template <typename Args>
+void launch(Runtime& runtime, Kernel kernel, int64_t x, int64_t y, const Args& args,
+            int shared_bytes = 0, int cluster = 1) {
+  if (x == 0 || y == 0) return;
+  check(runtime, runtime.launch(command_of(kernel, x, y, args, shared_bytes, cluster)), "launch");
+}
 
 // The entry points of libprefix_cuda.so. Each writes why it failed, zero-terminated, into `why`.
 // The number of devices, or -1.

@@ -6,10 +6,6 @@
 
 namespace prefix::ops::gpu {
 
-void check(Runtime& runtime, Code code, const char* what) {
-  if (code != Code::kOk) fail(code, what, ": ", runtime.error());
-}
-
 unsigned char* Buffer::reserve(size_t bytes) {
   if (bytes > bytes_) {
     const size_t wanted = std::max(bytes, 2 * bytes_);

@@ -22,9 +22,6 @@
 
 namespace prefix::ops::gpu {
 
-// Throws what a call of the runtime answered.
-void check(Runtime& runtime, Code code, const char* what);
-
 // Memory of the device, or pinned memory of the host, that grows and never shrinks.
 class Buffer {
  public:
@@ -119,6 +116,46 @@ class Staging {
   size_t used_ = 0;
   unsigned char* base_ = nullptr;  // on the device, after send()
   uint64_t upload_ = 0;            // number of the last one
+};
+
+// A number for each row of a step that its kernels set, on its way to the host:
+//
+//   zeros() ── staged with the step ──> device ── fetch() ──> pinned ── here() ──> flags()
+//                                         ▲ kernels
+//
+// They come back with whatever is waited for next, so that they cost no wait of their own. Other
+// threads wait too, also for what they sent before fetch(): by the numbers of Uploads it is known
+// whether a wait was for the flags.
+class RowFlags {
+ public:
+  RowFlags(Runtime& runtime, Uploads& uploads)
+      : runtime_(runtime), uploads_(uploads), pinned_(runtime, true) {}
+
+  void reserve(size_t rows) { pinned_.reserve(rows * sizeof(int32_t)); }
+  void begin(size_t rows) {
+    zeros_.assign(rows, 0);
+    coming_ = 0;
+  }
+  std::span<const int32_t> zeros() const { return zeros_; }
+  // `device`: where zeros() went.
+  void fetch(const int32_t* device) {
+    if (coming_ > 0 || zeros_.empty()) return;
+    const size_t bytes = zeros_.size() * sizeof(int32_t);
+    check(runtime_, runtime_.begin_download(pinned_.reserve(bytes), device, bytes),
+          "the flags of a step");
+    coming_ = uploads_.add();
+  }
+  bool here() const { return zeros_.empty() || (coming_ > 0 && uploads_.done(coming_)); }
+  std::span<const int32_t> flags() const {
+    return {reinterpret_cast<const int32_t*>(pinned_.data()), zeros_.size()};
+  }
+
+ private:
+  Runtime& runtime_;
+  Uploads& uploads_;
+  Buffer pinned_;
+  std::vector<int32_t> zeros_;
+  uint64_t coming_ = 0;  // number of the copy; 0: not fetched
 };
 
 }  // namespace prefix::ops::gpu

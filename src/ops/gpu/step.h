@@ -1,14 +1,52 @@
 // A step of the GPU device: its arrays staged, its attention planned, each operation some launches.
-// Its operations are in rows.cc, pages.cc, attention.cc and heads.cc.
+// Its operations are in rows.cc, pages.cc, attention.cc and heads.cc. Context is what it shares with
+// other steps and with the device.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "base/status.h"
-#include "ops/gpu/context.h"
+#include "ops/devices.h"
+#include "ops/gpu/attention_path.h"
+#include "ops/gpu/staging.h"
+#include "ops/gpu/step_graph.h"
 #include "ops/step.h"
 
-namespace prefix::ops::gpu {
+namespace prefix::ops {
+
+struct GpuOptions {
+  NumericTypes types;
+  std::shared_ptr<Threads> threads;  // of the host, to read weights; null: the calling one alone
+  bool invariant = false;
+  bool graphs = true;  // steps that look alike are replayed
+  CudaAttention small_steps = CudaAttention::kAuto;
+  CudaAttention wide_items = CudaAttention::kAuto;
+};
+
+namespace gpu {
+
+struct Context {
+  Context(std::unique_ptr<Runtime> gpu_runtime, const GpuOptions& gpu_options);
+
+  Element element() const {
+    return options.types.weights == WeightFormat::kBf16 ? Element::kBf16 : Element::kF32;
+  }
+
+  const GpuOptions options;
+  const std::unique_ptr<StepGraphs> runtime;
+  const bool by_clusters;    // small steps are done so
+  const bool by_warpgroups;  // wide items are
+  Uploads uploads;
+  // Memory outlives the step that it was taken for, and so do addresses in it.
+  Staging step_arrays;
+  Staging head_arrays;
+  RowFlags not_finite;
+  Buffer logit_parts;
+  ClusterAttention clusters;
+  MmaAttention mma;
+  SlowAttention slow;
+};
 
 class GpuStep final : public Step {
  public:
@@ -35,7 +73,7 @@ class GpuStep final : public Step {
   void wait() override;
 
  private:
-  // Chooses which way the attention of the step takes.
+  // Chooses which way the attention of the step takes, and stages its plan.
   void plan_attention();
   // The copies in waves, whose ends go to copy_launches_.
   std::vector<PageCopy> ordered_copies();
@@ -58,4 +96,5 @@ class GpuStep final : public Step {
   Staged<int32_t> candidate_rows_;
 };
 
-}  // namespace prefix::ops::gpu
+}  // namespace gpu
+}  // namespace prefix::ops

@@ -270,13 +270,4 @@ Code StepGraphs::synchronize() {
   return code != Code::kOk ? code : said(runtime_->synchronize());
 }
 
-Code StepGraphs::record(std::span<const Command> commands, int32_t* graph) {
-  return said(runtime_->record(commands, graph));
-}
-
-Code StepGraphs::replay(int32_t graph) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->replay(graph));
-}
-
 }  // namespace prefix::ops::gpu

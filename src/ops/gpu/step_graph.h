@@ -77,9 +77,6 @@ class StepGraphs final : public Runtime {
   Code download(void* host, const void* device, size_t bytes) override;
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code synchronize() override;
-  Code record(std::span<const Command> commands, int32_t* graph) override;
-  Code replay(int32_t graph) override;
-  void forget(int32_t graph) override { runtime_->forget(graph); }
 
  private:
   struct Graph {
