@@ -229,38 +229,57 @@ TEST_F(Drafts, OfSeveralOnOnePathLeaveItToEach) {
   expect_all_given_back();
 }
 
+// Token 8 overflows in the first feed-forward layer where token 7 comes before it, and only there:
+// what attention brings from 7 is multiplied by what 8 has itself.
+void overflow_behind_bad_token(StoredWeights& w) {
+  constexpr int64_t kOfBad = 5, kOfOther = 6, kBrought = 7;  // columns of the residual
+  reserve_column(w, kOfBad);
+  reserve_column(w, kOfOther);
+  reserve_column(w, kBrought);
+  const std::string embedding = "model.embed_tokens.weight", layer = "model.layers.0.";
+  for (const int64_t column : {kOfOther, kBrought}) w.set(embedding, kBadToken, column, 0);
+  w.set(embedding, 8, kOfOther, 50);
+  w.set_row(layer + "self_attn.v_proj.weight", 0, 0);
+  w.set(layer + "self_attn.v_proj.weight", 0, kOfBad, 1);
+  w.set(layer + "self_attn.o_proj.weight", kBrought, 0, 1);
+  for (const char* half : {"gate", "up"})
+    w.set_row(layer + "mlp." + half + "_proj.weight", 0, 0);
+  w.set(layer + "mlp.gate_proj.weight", 0, kBrought, 1e25f);
+  w.set(layer + "mlp.up_proj.weight", 0, kOfOther, 1e25f);
+}
+
 // A guess with numbers that are not finite spoils nothing: neither its page, nor the request.
 TEST_F(Drafts, WithNumbersThatAreNotFiniteSpoilNothing) {
-  for (const Poison& poison : poisons()) {
-    const TinyCheckpoint checkpoint(poisoned_shape());
-    {
-      StoredWeights weights(checkpoint.path());
-      poison.apply(weights);
-    }
-    // The prompt has the bad token behind "3 4", so it is guessed, and cannot come.
-    for (const bool comes : {false, true}) {
-      RequestSpec spec = generate({1, 3, 4, 5, 6}, 70);
-      spec.sampling.temperature = 1e6f;
-      spec.sampling.allowed_tokens = {3, 4};
-      if (comes) spec.sampling.allowed_tokens.push_back(kBadToken);
-      std::map<bool, std::vector<RequestResult>> results;
-      for (const bool guess : {false, true}) {
-        open(checkpoint, 100, 2048);
-        for (int seed = 0; seed < 6; ++seed) {
-          spec.sampling.seed = seed;
-          spec.tokens[0] = 10 + seed;
-          results[guess].push_back(run(drafting(spec, guess ? 6 : 0)));
-        }
-        if (guess && comes) {
-          EXPECT_GT(accepted(), 0);
-        }
-        expect_all_given_back();
+  const TinyCheckpoint checkpoint(poisoned_shape());
+  {
+    StoredWeights weights(checkpoint.path());
+    overflow_behind_bad_token(weights);
+  }
+  for (const bool comes : {false, true}) {
+    RequestSpec spec = generate({1, 3, 4, 8, 5, kBadToken, 6}, 70);  // 8 is guessed behind 3 4
+    spec.sampling.temperature = 1e6f;
+    spec.sampling.allowed_tokens = {3, 4};
+    if (comes) spec.sampling.allowed_tokens = {3, 4, 8};
+    std::vector<RequestResult> plain, guessed;
+    for (const bool guesses : {false, true}) {
+      open(checkpoint, 100, 2048);
+      for (int seed = 0; seed < 12; ++seed) {
+        spec.sampling.seed = seed;
+        spec.tokens[0] = 10 + seed;
+        (guesses ? guessed : plain).push_back(run(drafting(spec, guesses ? 6 : 0)));
       }
-      for (size_t i = 0; i < results[false].size(); ++i) {
-        EXPECT_TRUE(same_bits(results[true][i], results[false][i])) << poison.name << " " << i;
-        EXPECT_EQ(results[true][i].message, results[false][i].message);
+      if (guesses) {
+        EXPECT_GT(accepted(), 0);
       }
+      expect_all_given_back();
     }
+    size_t failed = 0;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_TRUE(same_bits(guessed[i], plain[i])) << i << guessed[i].message;
+      EXPECT_EQ(guessed[i].message, plain[i].message);
+      failed += plain[i].status == Code::kNotFinite;
+    }
+    EXPECT_EQ(failed, comes ? plain.size() : 0);
   }
 }
 

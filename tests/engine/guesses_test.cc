@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <vector>
+
+#include "engine/schedule/draft_length.h"
 
 namespace prefix {
 namespace {
@@ -55,6 +58,45 @@ TEST(Guesses, AreThoseOfAPlainSearch) {
     found += !guess.empty();
   }
   EXPECT_GT(found, 1000u);
+}
+
+TEST(DraftLength, DoublesWhileAllIsRightUpToTheLimit) {
+  DraftLength length;
+  for (const int32_t expected : {4, 8, 16, 20, 20}) {
+    ASSERT_EQ(length.next(), expected);
+    length.settle(expected, expected, 20);
+  }
+  length.settle(7, 7, 20);
+  EXPECT_EQ(length.next(), 20) << "seven were guessed, and all that could be were right";
+  length.settle(20, 5, 20);
+  EXPECT_EQ(length.next(), 12);
+  length.settle(4, 4, 20);
+  EXPECT_EQ(length.next(), 12) << "fewer than it may be tell nothing of more";
+}
+
+TEST(DraftLength, ShrinksAndThenPausesWhereNothingIsRight) {
+  DraftLength length;
+  std::vector<int32_t> guessed;
+  for (int i = 0; i < 60; ++i) {
+    guessed.push_back(length.next());
+    if (guessed.back() > 0) length.settle(guessed.back(), 0, 32);
+  }
+  std::vector<int32_t> expected = {4, 2, 1};
+  for (const size_t pause : {1u, 3u, 7u, 15u, 15u}) {
+    expected.insert(expected.end(), pause, 0);
+    expected.push_back(1);
+  }
+  expected.resize(60);
+  guessed.resize(expected.size());
+  EXPECT_EQ(guessed, expected);
+  while (length.next() == 0) continue;
+  length.settle(1, 1, 32);
+  EXPECT_EQ(length.next(), 2) << "right again";
+  length.settle(2, 0, 32);
+  EXPECT_EQ(length.next(), 1);
+  length.settle(1, 0, 32);
+  EXPECT_EQ(length.next(), 0);
+  EXPECT_EQ(length.next(), 1) << "the shortest pause";
 }
 
 struct CachedGuesses : testing::Test {

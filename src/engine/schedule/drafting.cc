@@ -36,8 +36,10 @@ int32_t Scheduler::rows_for_drafts(int32_t budget, size_t generations) {
 int32_t Scheduler::draft(RunningRequest& request, Sequence& s, int32_t limit) {
   Draft& d = s.draft;
   d.accepted = 0;
-  limit = std::min({limit, d.length, s.reserved_tokens - 1});  // one comes behind the draft
+  limit = std::min(limit, s.reserved_tokens - 1);  // one comes behind the draft
   if (limit <= 0 || states_.on() || tree_.window() > 0) return 0;
+  limit = std::min({limit, request.spec().draft_tokens, d.length.next()});
+  if (limit == 0) return 0;
   try {
     if (!guess(request, s, static_cast<size_t>(limit))) return 0;
     d.samplers.clear();
@@ -128,15 +130,11 @@ void Scheduler::check_draft(std::span<const Output> outputs) {
   }
 }
 
-// The next draft is longer when all of this one was right, else shorter.
 void Scheduler::end_draft(RunningRequest& request, Sequence& s) {
   Draft& d = s.draft;
   const int32_t wrong = d.count() - d.accepted;
   accounting_.counters().drafts_accepted += d.accepted;
-  if (wrong > 0)
-    d.length = std::max(1, (d.length + d.accepted) / 2);
-  else if (d.count() == d.length)
-    d.length = std::min(2 * d.length, request.spec().draft_tokens);
+  d.length.settle(d.count(), d.accepted, request.spec().draft_tokens);
   if (!d.cached) {
     d.kept = d.accepted;
     if (wrong > 0) take_back(request, s, wrong);

@@ -20,6 +20,7 @@
 #include "engine/job.h"
 #include "engine/row_sum.h"
 #include "engine/sampling/sampler.h"
+#include "engine/schedule/draft_length.h"
 #include "engine/schedule/texts.h"
 #include "ops/logits.h"
 #include "tree/tree.h"
@@ -30,7 +31,7 @@ struct JobState;
 
 // What a generation guesses that comes next (drafting.cc).
 struct Draft {
-  int32_t length = 4;         // of the next one, as the last ones turned out
+  DraftLength length;
   std::vector<int32_t> text;  // prompt and answer; empty where none is made
 
   // In this step:
