@@ -150,12 +150,7 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
   Rng rng(37);
   for (int round = 0; round < 200; ++round) {
     Tree tree = gpu_tree(4, 2, 16, rng);
-    grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
-    const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
-    StepOptions options;
-    options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
-    options.split_runs = true;
-    const Step step = make_step(tree, rows, options, rng);
+    const Step step = any_step(tree, rng);
     gpu::AttentionShape shape;
     shape.kv_heads = 2;
     shape.group_heads = 2;
@@ -182,7 +177,7 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
     }
     for (const gpu::ReductionGroup& group : plan.groups)
       for (int32_t r = 0; r < group.rows; ++r) ++writers[group.row_begin + r];
-    const auto packed = static_cast<int32_t>(rows.size()) * 2;
+    const auto packed = static_cast<int32_t>(step.rows.size()) * 2;
     ASSERT_EQ(static_cast<int32_t>(writers.size()), packed);
     for (const auto& [row, count] : writers) EXPECT_EQ(count, 1) << "row " << row;
     for (int32_t row = 0; row < packed; ++row)

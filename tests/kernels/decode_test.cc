@@ -84,12 +84,7 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
   for (int round = 0; round < 200; ++round) {
     const auto group = static_cast<int32_t>(pick(rng, 1, 8));
     Tree tree = gpu_tree(2 * group, 2, 16, rng);
-    grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
-    const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
-    StepOptions options;
-    options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
-    options.split_runs = true;
-    const Step step = make_step(tree, rows, options, rng);
+    const Step step = any_step(tree, rng);
     const int32_t processors = static_cast<int32_t>(pick(rng, 1, 400));
     int32_t clusters[gpu::kMaxCluster];
     for (int32_t i = 0; i < gpu::kMaxCluster; ++i) clusters[i] = processors / (i + 1);
@@ -132,7 +127,7 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
               page_of.emplace(std::pair(split.row_begin + row, page.block), page.page).second);
       }
     }
-    EXPECT_EQ(next_row, static_cast<int32_t>(rows.size()) * group);
+    EXPECT_EQ(next_row, static_cast<int32_t>(step.rows.size()) * group);
     EXPECT_EQ(next_page, static_cast<int32_t>(plan.pages.size()));
     // What each row reads, from the plan of the step.
     for (const AttentionTile& tile : step.plan.tiles)

@@ -96,10 +96,8 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
 // A poisoned array on the device, written and read whole.
 class DeviceArray {
  public:
-  DeviceArray(Device& device, size_t bytes)
-      : device_(device), bytes_(bytes), data_(device.allocate(bytes)) {
-    upload(std::vector<std::byte>(bytes, std::byte{0xff}));  // NaN as f32 and as bf16
-  }
+  DeviceArray(Device& device, size_t bytes)  // NaN as f32 and as bf16
+      : DeviceArray(device, std::vector<std::byte>(bytes, std::byte{0xff})) {}
   template <typename T>
   DeviceArray(Device& device, const std::vector<T>& values)
       : device_(device), bytes_(values.size() * sizeof(T)), data_(device.allocate(bytes_)) {
@@ -111,9 +109,6 @@ class DeviceArray {
 
   std::byte* data() const { return data_; }
   float* floats() const { return reinterpret_cast<float*>(data_); }
-  void upload(const std::vector<std::byte>& bytes) {
-    device_.upload(data_, bytes.data(), bytes.size());
-  }
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(bytes_);
     device_.download(out.data(), data_, bytes_);
@@ -155,6 +150,16 @@ inline std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
   if (rows.size() > count) rows.resize(count);
   std::sort(rows.begin(), rows.end());
   return rows;
+}
+
+// Rows of a random tree that is grown here, in tiles of any size.
+inline Step any_step(Tree& tree, Rng& rng) {
+  grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
+  const std::vector<RowRef> rows = some_rows(tree, pick(rng, 1, 150), rng);
+  StepOptions options;
+  options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
+  options.split_runs = true;
+  return make_step(tree, rows, options, rng);
 }
 
 // The last token of each leaf of a star.

@@ -19,12 +19,9 @@ void GpuStep::plan_attention() {
   context_.mma.forget();
   if (arrays_.attention.empty()) return;
   PREFIX_CHECK(arrays_.attention.size() == 1 && arrays_.attention.front().window == 0);
-  StepAttention attention;
-  attention.plan = &arrays_.attention.front();
-  attention.positions = arrays_.positions;
-  attention.heads = arrays_.heads;
-  attention.kv = arrays_.kv;
-  attention.small = !arrays_.tokens.empty() && arrays_.tokens.size() <= kSmallRows;
+  const bool small = !arrays_.tokens.empty() && arrays_.tokens.size() <= kSmallRows;
+  const StepAttention attention{&arrays_.attention.front(), arrays_.positions, arrays_.heads,
+                                arrays_.kv, small};
   for (AttentionPath* const path :
        std::initializer_list<AttentionPath*>{&context_.clusters, &context_.mma, &context_.slow}) {
     path_ = path;
@@ -35,15 +32,14 @@ void GpuStep::plan_attention() {
 void GpuStep::attention(const AttentionArgs& args) {
   PREFIX_CHECK(args.plan == 0 && args.soft_cap == 0 && args.sinks == nullptr);
   if (arrays_.attention.front().tiles.empty()) return;
-  AttentionOperands a{};
-  a.positions = context_.step_arrays.at(positions_);
-  a.q = args.q.data;
-  a.out = args.out.data;
-  a.ld_q = args.q.ld;
-  a.ld_out = args.out.ld;
-  a.group_heads = arrays_.heads / arrays_.kv.kv_heads;
-  a.scale_log2 = args.scale * kLog2E;
-  a.pages = pages(args.layer);
+  const AttentionOperands a{context_.step_arrays.at(positions_),
+                            args.q.data,
+                            args.out.data,
+                            args.q.ld,
+                            args.out.ld,
+                            arrays_.heads / arrays_.kv.kv_heads,
+                            args.scale * kLog2E,
+                            pages(args.layer)};
   path_->launch(*context_.runtime, context_.step_arrays, a);
 }
 

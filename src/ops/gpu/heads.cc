@@ -44,14 +44,13 @@ void GpuStep::row_stats(const LogitBlock& block, RowStats* out) {
 }
 
 void GpuStep::gather_logits(const LogitBlock& block, float* out) {
-  GatherLogitsArgs a{};
-  a.x = block.x;
-  a.ld = block.ld;
-  a.targets = context_.head_arrays.at(targets_);
-  a.count = static_cast<int64_t>(heads_.targets.size());
-  a.first = static_cast<int32_t>(block.first);
-  a.rows = static_cast<int32_t>(block.rows);
-  a.out = out;
+  const GatherLogitsArgs a{block.x,
+                           block.ld,
+                           context_.head_arrays.at(targets_),
+                           std::ssize(heads_.targets),
+                           static_cast<int32_t>(block.first),
+                           static_cast<int32_t>(block.rows),
+                           out};
   launch(*context_.runtime, Kernel::kGatherLogits, (a.count + kRowThreads - 1) / kRowThreads, 1, a);
 }
 

@@ -12,16 +12,14 @@ namespace prefix::ops::gpu {
 Pages GpuStep::pages(int32_t layer) const {
   const KvLayout& kv = arrays_.kv;
   PREFIX_CHECK(kv.type == context_.options.types.kv);
-  Pages p{};
-  p.layer = reinterpret_cast<unsigned char*>(arrays_.pool) +
-            static_cast<size_t>(layer) * kv.layer_bytes();
-  p.page_stride = static_cast<int64_t>(kv.page_bytes());
-  p.block_bytes = static_cast<int64_t>(kv.block_bytes());
-  p.kv_heads = kv.kv_heads;
-  p.head_dim = kv.head_dim;
-  p.d_padded = static_cast<int32_t>(kv.d_padded());
-  p.element = context_.element();
-  return p;
+  auto* const pool = reinterpret_cast<unsigned char*>(arrays_.pool);
+  return {pool + static_cast<size_t>(layer) * kv.layer_bytes(),
+          static_cast<int64_t>(kv.page_bytes()),
+          static_cast<int64_t>(kv.block_bytes()),
+          kv.kv_heads,
+          kv.head_dim,
+          static_cast<int32_t>(kv.d_padded()),
+          context_.element()};
 }
 
 void GpuStep::clear_pages() {

@@ -29,12 +29,12 @@ constexpr size_t kMaxRemembered = 256;
 // it.
 thread_local std::string thread_error;
 
-Code said(Code code) {
+}  // namespace
+
+Code StepGraphs::said(Code code) {
   if (code != Code::kOk) thread_error.clear();
   return code;
 }
-
-}  // namespace
 
 const char* StepGraphs::error() const {
   return thread_error.empty() ? runtime_->error() : thread_error.c_str();
@@ -242,32 +242,6 @@ void StepGraphs::release(void* data) {
     set_pending(end_stretch());
   }
   runtime_->release(data);
-}
-
-Code StepGraphs::allocate(size_t bytes, void** out) { return said(runtime_->allocate(bytes, out)); }
-
-Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
-  return said(runtime_->allocate_pinned(bytes, out));
-}
-
-Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->upload(device, host, bytes));
-}
-
-Code StepGraphs::download(void* host, const void* device, size_t bytes) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->download(host, device, bytes));
-}
-
-Code StepGraphs::begin_download(void* pinned, const void* device, size_t bytes) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->begin_download(pinned, device, bytes));
-}
-
-Code StepGraphs::synchronize() {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->synchronize());
 }
 
 }  // namespace prefix::ops::gpu

@@ -69,14 +69,24 @@ class StepGraphs final : public Runtime {
   const Properties& properties() const override { return runtime_->properties(); }
   const char* error() const override;
   int64_t free_bytes() override { return runtime_->free_bytes(); }
-  Code allocate(size_t bytes, void** out) override;
+  Code allocate(size_t bytes, void** out) override { return said(runtime_->allocate(bytes, out)); }
   void release(void* data) override;
-  Code allocate_pinned(size_t bytes, void** out) override;
+  Code allocate_pinned(size_t bytes, void** out) override {
+    return said(runtime_->allocate_pinned(bytes, out));
+  }
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
-  Code upload(void* device, const void* host, size_t bytes) override;
-  Code download(void* host, const void* device, size_t bytes) override;
-  Code begin_download(void* pinned, const void* device, size_t bytes) override;
-  Code synchronize() override;
+  Code upload(void* device, const void* host, size_t bytes) override {
+    return behind_cut([&] { return runtime_->upload(device, host, bytes); });
+  }
+  Code download(void* host, const void* device, size_t bytes) override {
+    return behind_cut([&] { return runtime_->download(host, device, bytes); });
+  }
+  Code begin_download(void* pinned, const void* device, size_t bytes) override {
+    return behind_cut([&] { return runtime_->begin_download(pinned, device, bytes); });
+  }
+  Code synchronize() override {
+    return behind_cut([&] { return runtime_->synchronize(); });
+  }
 
  private:
   struct Graph {
@@ -85,6 +95,13 @@ class StepGraphs final : public Runtime {
     uint64_t used = 0;  // when
   };
 
+  // Of a call of the runtime: its error is the last one of this thread.
+  static Code said(Code code);
+  template <class Call>
+  Code behind_cut(const Call& call) {
+    const Code code = cut();
+    return code != Code::kOk ? code : said(call());
+  }
   Code add(const Command& command);
   Code run(const Command& command);
   // The graph that begins with the first `count` commands of `like` and goes on with `next`; with
