@@ -42,7 +42,7 @@ constexpr std::array kOptionFields = {
     OptionField{"dense", Type::kBool},         OptionField{"presence_penalty", Type::kNumber},
     OptionField{"min_tokens", Type::kInt},     OptionField{"frequency_penalty", Type::kNumber},
     OptionField{"top_logprobs", Type::kInt},   OptionField{"allowed_tokens", Type::kIntList},
-    OptionField{"logit_bias", Type::kBias},
+    OptionField{"logit_bias", Type::kBias},    OptionField{"draft_tokens", Type::kInt},
 };
 
 constexpr std::array<std::string_view, 12> kOtherFields = {

@@ -13,13 +13,13 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 // Options of the library under the same name; it checks which task has which.
-constexpr std::array<std::string_view, 28> kOptions = {
+constexpr std::array<std::string_view, 29> kOptions = {
     "recipe",      "instruction", "truncate",   "max_prompt_tokens",  "raw",
     "top_n",       "stop",        "namespace",  "frequency_penalty",  "max_tokens",
     "temperature", "top_k",       "top_p",      "presence_penalty",   "min_p",
     "seed",        "ignore_eos",  "min_tokens", "repetition_penalty", "stop_tokens",
     "priority",    "deadline_ms", "adapter",    "allowed_tokens",     "logit_bias",
-    "json_schema", "regex",       "grammar"};
+    "json_schema", "regex",       "grammar",    "draft_tokens"};
 
 std::string_view task_of(const OrderedJson& object) {
   const auto task = object.find("task");

@@ -463,8 +463,8 @@ class OptionMethods {
   Options&& stop_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
     return std::move(self().set("stop_tokens", value, error));
   }
-  /* Keep the log-probability of each generated token. Default false. Of generations, not of
-   * tasks. */
+  /* Keep the log-probability of each generated token. Default false. Of generations, and of
+   * tasks that write. */
   Options& logprobs(bool value, prefix_error* error = nullptr) & {
     return self().set("logprobs", value, error);
   }
@@ -472,13 +472,23 @@ class OptionMethods {
     return std::move(self().set("logprobs", value, error));
   }
   /* Keep so many of the likeliest tokens and their log-probabilities for each generated token,
-   * and for each scored one of a request for log-probabilities. Default 0. Of generations, not
-   * of tasks. */
+   * and for each scored one of a request for log-probabilities. Default 0. Of generations, and
+   * of tasks that write. */
   Options& top_logprobs(int64_t value, prefix_error* error = nullptr) & {
     return self().set("top_logprobs", value, error);
   }
   Options&& top_logprobs(int64_t value, prefix_error* error = nullptr) && {
     return std::move(self().set("top_logprobs", value, error));
+  }
+  /* Guess up to so many tokens, from what the cache has behind the same prompt and from what
+   * came behind the same tokens before, and check them in one step; 0 = none. Tokens stay the
+   * same; answers that repeat their prompt or an earlier answer come several times as fast.
+   * Default 0. Of generations, and of tasks that write. */
+  Options& draft_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("draft_tokens", value, error);
+  }
+  Options&& draft_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("draft_tokens", value, error));
   }
   /* Which final hidden states make the vector: of the last token, the mean of all, of the first;
    * tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of

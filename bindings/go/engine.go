@@ -215,6 +215,9 @@ type EngineStats struct {
 	MissState, States, StateBytes, StateEvictions, LiveStateBytesPeak int64
 
 	GemmFlops int64 // operations of the matrix products that Gemm took; 0 on a GPU, as that is
+
+	// Tokens of generations that were guessed and checked (option draft_tokens), and those of them that were right.
+	DraftTokens, DraftTokensAccepted int64
 }
 
 // Stats reads the counters.
@@ -240,7 +243,7 @@ func (e *Engine) Stats() (EngineStats, error) {
 		MissFirstSeen: raw.MissFirstSeen, MissNamespace: raw.MissNamespace, MissBudget: raw.MissBudget,
 		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity, MissState: raw.MissState, States: raw.States,
 		StateBytes: raw.StateBytes, StateEvictions: raw.StateEvictions, LiveStateBytesPeak: raw.LiveStateBytesPeak,
-		GemmFlops: raw.GemmFlops,
+		GemmFlops: raw.GemmFlops, DraftTokens: raw.DraftTokens, DraftTokensAccepted: raw.DraftTokensAccepted,
 	}, nil
 }
 

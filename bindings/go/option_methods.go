@@ -227,13 +227,20 @@ func (o Options) IgnoreEOS(value bool) Options { return o.with("ignore_eos", val
 // write.
 func (o Options) StopTokens(value ...Token) Options { return o.with("stop_tokens", value) }
 
-// Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, not of
-// tasks.
+// Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, and of
+// tasks that write.
 func (o Options) Logprobs(value bool) Options { return o.with("logprobs", value) }
 
 // TopLogprobs is option top_logprobs: keep so many of the likeliest tokens and their log-probabilities for each
-// generated token, and for each scored one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+// generated token, and for each scored one of a request for log-probabilities. Default 0. Of generations, and of tasks
+// that write.
 func (o Options) TopLogprobs(value int) Options { return o.with("top_logprobs", value) }
+
+// DraftTokens is option draft_tokens: guess up to so many tokens, from what the cache has behind the same prompt and
+// from what came behind the same tokens before, and check them in one step; 0 = none. Tokens stay the same; answers
+// that repeat their prompt or an earlier answer come several times as fast. Default 0. Of generations, and of tasks
+// that write.
+func (o Options) DraftTokens(value int) Options { return o.with("draft_tokens", value) }
 
 // Pooling is option pooling: which final hidden states make the vector: of the last token, the mean of all, of the
 // first; tokens = a vector of each, not of tasks. One of last, mean, first, tokens. Default last. Of embeddings, and of

@@ -422,6 +422,24 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
   for (const auto& [name, number] : counted) EXPECT_GT(number, 0) << name;
 }
 
+// Of a prompt that is asked again, so that its answer is guessed.
+TEST(EngineStats, CountTokensOfDrafts) {
+  const Engine engine = make_engine();
+  for (const char* draft : {"0", "8", "8"}) {
+    const Batch batch = make_batch(engine);
+    add_generate(
+        batch, {1, 2, 3, 4},
+        make_options({{"max_tokens", "20"}, {"draft_tokens", draft}, {"ignore_eos", "true"}}));
+    run(engine, batch);
+    const prefix_engine_stats s = stats_of(engine);
+    EXPECT_EQ(s.draft_tokens > 0, std::string(draft) != "0");
+    EXPECT_EQ(s.draft_tokens, s.draft_tokens_accepted) << "the cache has what is said again";
+    const auto metrics = metrics_of(engine);
+    EXPECT_EQ(value_of(metrics, "prefix_draft_tokens_total"), s.draft_tokens);
+    EXPECT_EQ(value_of(metrics, "prefix_draft_tokens_accepted_total"), s.draft_tokens_accepted);
+  }
+}
+
 // What the log says of the last load; -1: nothing.
 int64_t logged_load_ms() {
   int64_t ms = -1;

@@ -206,16 +206,21 @@ class _GenerateOptions(RequestOptions, total=False):
     # Further token ids that end generation, as 1,2,3. Of generations, and of tasks that write.
     stop_tokens: Sequence[int]
 
-
-class GenerateOptions(_GenerateOptions, total=False):
-    """Of Generate."""
-
-    # Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
+    # Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
     logprobs: bool
 
     # Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored one
-    # of a request for log-probabilities. Default 0. Of generations, not of tasks.
+    # of a request for log-probabilities. Default 0. Of generations, and of tasks that write.
     top_logprobs: int
+
+    # Guess up to so many tokens, from what the cache has behind the same prompt and from what came behind the same
+    # tokens before, and check them in one step; 0 = none. Tokens stay the same; answers that repeat their prompt or an
+    # earlier answer come several times as fast. Default 0. Of generations, and of tasks that write.
+    draft_tokens: int
+
+
+class GenerateOptions(_GenerateOptions, total=False):
+    """Of Generate."""
 
 
 class _EmbeddingOptions(RequestOptions, total=False):

@@ -371,5 +371,9 @@ mirror! {
         live_state_bytes_peak,
         /// Operations of the matrix products that `gemm_us` took; 0 on a GPU, as that is.
         gemm_flops,
+        /// Tokens of generations that were guessed and checked (option `draft_tokens`).
+        draft_tokens,
+        /// Those of them that the model said as well.
+        draft_tokens_accepted,
     }
 }

@@ -303,15 +303,22 @@ impl OptionsBuilder {
         self.with("stop_tokens", value)
     }
 
-    /// Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
+    /// Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
     pub fn logprobs(self, value: bool) -> Self {
         self.with("logprobs", value)
     }
 
     /// Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored
-    /// one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+    /// one of a request for log-probabilities. Default 0. Of generations, and of tasks that write.
     pub fn top_logprobs(self, value: i64) -> Self {
         self.with("top_logprobs", value)
+    }
+
+    /// Guess up to so many tokens, from what the cache has behind the same prompt and from what came behind the same
+    /// tokens before, and check them in one step; 0 = none. Tokens stay the same; answers that repeat their prompt or
+    /// an earlier answer come several times as fast. Default 0. Of generations, and of tasks that write.
+    pub fn draft_tokens(self, value: i64) -> Self {
+        self.with("draft_tokens", value)
     }
 
     /// Which final hidden states make the vector: of the last token, the mean of all, of the first; tokens = a vector

@@ -53,6 +53,8 @@ import java.time.Duration;
  * @param stateEvictions states that made room
  * @param liveStateBytesPeak the most bytes of states that one layer of a step had at a time
  * @param gemmFlops operations of the matrix products that gemm took; 0 on a GPU, as that is
+ * @param draftTokens tokens of generations that were guessed and checked (option draft_tokens)
+ * @param draftTokensAccepted those of them that the model said as well
  */
 public record EngineStats(
         long requestsWaiting,
@@ -98,7 +100,9 @@ public record EngineStats(
         long stateBytes,
         long stateEvictions,
         long liveStateBytesPeak,
-        long gemmFlops) {
+        long gemmFlops,
+        long draftTokens,
+        long draftTokensAccepted) {
     static EngineStats of(Struct raw) {
         return new EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_REQUESTS_WAITING),
@@ -144,6 +148,8 @@ public record EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_STATE_BYTES),
                 raw.getLong(Layout.ENGINE_STATS_STATE_EVICTIONS),
                 raw.getLong(Layout.ENGINE_STATS_LIVE_STATE_BYTES_PEAK),
-                raw.getLong(Layout.ENGINE_STATS_GEMM_FLOPS));
+                raw.getLong(Layout.ENGINE_STATS_GEMM_FLOPS),
+                raw.getLong(Layout.ENGINE_STATS_DRAFT_TOKENS),
+                raw.getLong(Layout.ENGINE_STATS_DRAFT_TOKENS_ACCEPTED));
     }
 }

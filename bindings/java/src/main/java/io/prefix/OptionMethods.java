@@ -579,7 +579,7 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Keep the log-probability of each generated token. Default false. Of generations, not of tasks.
+     * Keep the log-probability of each generated token. Default false. Of generations, and of tasks that write.
      *
      * @param value of option logprobs
      * @return this
@@ -590,13 +590,25 @@ abstract class OptionMethods extends Owned {
 
     /**
      * Keep so many of the likeliest tokens and their log-probabilities for each generated token, and for each scored
-     * one of a request for log-probabilities. Default 0. Of generations, not of tasks.
+     * one of a request for log-probabilities. Default 0. Of generations, and of tasks that write.
      *
      * @param value of option top_logprobs
      * @return this
      */
     public Options topLogprobs(long value) {
         return set("top_logprobs", value);
+    }
+
+    /**
+     * Guess up to so many tokens, from what the cache has behind the same prompt and from what came behind the same
+     * tokens before, and check them in one step; 0 = none. Tokens stay the same; answers that repeat their prompt or an
+     * earlier answer come several times as fast. Default 0. Of generations, and of tasks that write.
+     *
+     * @param value of option draft_tokens
+     * @return this
+     */
+    public Options draftTokens(long value) {
+        return set("draft_tokens", value);
     }
 
     /**
