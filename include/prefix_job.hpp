@@ -65,6 +65,24 @@ struct TopToken {
   float logprob;
 };
 
+namespace detail {
+// What function(tokens, capacity, needed, logprobs, capacity, error) writes.
+template <typename Function>
+std::vector<TopToken> read_top(prefix_error* error, const Function& function) {
+  std::vector<float> logprobs;
+  const auto tokens = read<std::vector<prefix_token>>(
+      64,
+      [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
+        logprobs.resize(n);
+        return function(out, n, needed, logprobs.data(), n, e);
+      },
+      error);
+  std::vector<TopToken> top;
+  for (size_t i = 0; i < tokens.size(); ++i) top.push_back({tokens[i], logprobs[i]});
+  return top;
+}
+}  // namespace detail
+
 /* A request that failed, by its number. */
 struct Failure {
   size_t request = 0;
@@ -137,8 +155,8 @@ class Job {
   /* With option top_logprobs: for each token that was generated or scored the likeliest tokens of
    * its place, in their order. */
   std::vector<std::vector<TopToken>> top(size_t request, prefix_error* error = nullptr) const {
-    const std::vector<TopToken> all =
-        top_by(error, [&](auto... to) { return prefix_job_result_top(get(), request, to...); });
+    const std::vector<TopToken> all = detail::read_top(
+        error, [&](auto... to) { return prefix_job_result_top(get(), request, to...); });
     std::vector<std::vector<TopToken>> places;
     if (all.empty()) return places;
     size_t count = tokens(request, error).size();
@@ -152,8 +170,8 @@ class Job {
   /* Of one place of a generation, as soon as its event can be read. */
   std::vector<TopToken> partial_top(size_t request, size_t place,
                                     prefix_error* error = nullptr) const {
-    return top_by(error,
-                  [&](auto... to) { return prefix_job_partial_top(get(), request, place, to...); });
+    return detail::read_top(
+        error, [&](auto... to) { return prefix_job_partial_top(get(), request, place, to...); });
   }
   /* The sentence of a request that failed. */
   std::string message(size_t request, prefix_error* error = nullptr) const {
@@ -196,20 +214,6 @@ class Job {
   template <typename Array, typename Function>
   Array array(Function function, size_t request, prefix_error* error) const {
     return read<Array>(64, [&](auto... to) { return function(get(), request, to...); }, error);
-  }
-  template <typename Function>
-  static std::vector<TopToken> top_by(prefix_error* error, const Function& function) {
-    std::vector<float> logprobs;
-    const auto tokens = read<std::vector<prefix_token>>(
-        64,
-        [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
-          logprobs.resize(n);
-          return function(out, n, needed, logprobs.data(), n, e);
-        },
-        error);
-    std::vector<TopToken> top;
-    for (size_t i = 0; i < tokens.size(); ++i) top.push_back({tokens[i], logprobs[i]});
-    return top;
   }
 
   detail::Handle<prefix_job, prefix_job_release> handle_;

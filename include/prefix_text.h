@@ -314,7 +314,8 @@ typedef struct prefix_task prefix_task;
  * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them. A
  * task that writes texts keeps them to a JSON schema, a regular expression or a grammar with
  * json_schema, regex or grammar: what is wrong with these is an INVALID_ARGUMENT with its place,
- * OUT_OF_RANGE when they would take unreasonable time or memory (docs/structured-output.md).
+ * OUT_OF_RANGE when they would take unreasonable time or memory (docs/structured-output.md). With
+ * logprobs or top_logprobs it keeps the tokens of its texts for prefix_task_item_logprobs.
  * deadline_ms counts from prefix_task_submit, for the whole task. One that has no effect on this
  * kind is an INVALID_ARGUMENT, as is a tokenizer that does not fit the model. NOT_FOUND, FORMAT:
  * the recipe; UNSUPPORTED_MODEL: it needs a token, a chat template or a head that the model lacks;
@@ -411,6 +412,32 @@ PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, size_t i
 PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, size_t item,
                                                        char* buf, size_t cap, size_t* needed,
                                                        prefix_error* err);
+/* The tokens that the text of an item is made of, from number `first` on, in a task with option
+ * logprobs or top_logprobs; without these none. Each with its log-prob, as the model has it before
+ * options change its logits, and with the byte of prefix_task_item_text where it begins: of tokens
+ * that are parts of one character all begin there; a special token has no text. They are
+ *   those of white space that the text leaves out around it, too;
+ *   not those of the stop text, from the first that begins in it on;
+ *   not the token that ended the text, unless it is a part of the text.
+ * What a token is written with, prefix_tokenizer_token_bytes tells. With option stream also while
+ * the text is written: when a TEXT event can be read, all tokens that begin in its text are there;
+ * the others come with the end of the item. Tokens never change once they are there. They are
+ * there however the item ends, as prefix_task_item_partial_text; of one that was ended early the
+ * last ones may be missing. *needed: how many there are from `first` on. Each array takes that many
+ * and may be NULL with capacity 0. MISUSE for an item that is unfinished, without option stream;
+ * OUT_OF_RANGE for a `first` beyond their number. */
+PREFIX_API prefix_status prefix_task_item_logprobs(const prefix_task* task, size_t item,
+                                                   size_t first, prefix_token* tokens,
+                                                   size_t capacity, size_t* needed, float* logprobs,
+                                                   size_t capacity_logprobs, int64_t* offsets,
+                                                   size_t capacity_offsets, prefix_error* err);
+/* Of token number `place` of them, with option top_logprobs = k: the k likeliest tokens in its
+ * place with their log-probs, as prefix_job_partial_top has them; without that option none. *needed:
+ * k. Errors as above. */
+PREFIX_API prefix_status prefix_task_item_top(const prefix_task* task, size_t item, size_t place,
+                                              prefix_token* tokens, size_t capacity, size_t* needed,
+                                              float* logprobs, size_t capacity_logprobs,
+                                              prefix_error* err);
 /* The values of all items, one item after the other; NaN for one that failed or is unfinished. */
 PREFIX_API prefix_status prefix_task_all_values(const prefix_task* task, float* out,
                                                 size_t capacity, size_t* needed, prefix_error* err);
@@ -487,6 +514,8 @@ PREFIX_API prefix_status prefix_task_get_totals(const prefix_task* task, prefix_
   X(prefix_task_item_values) \
   X(prefix_task_item_text) \
   X(prefix_task_item_partial_text) \
+  X(prefix_task_item_logprobs) \
+  X(prefix_task_item_top) \
   X(prefix_task_all_values) \
   X(prefix_task_statuses) \
   X(prefix_task_first_failure) \

@@ -246,6 +246,14 @@ struct Ranked {
   float score = 0;
 };
 
+/* A token of a text that a task wrote. */
+struct TextToken {
+  prefix_token token = 0;
+  float logprob = 0;
+  size_t offset = 0;         /* where it begins in the text, in bytes */
+  std::vector<TopToken> top; /* with option top_logprobs: the likeliest of its place */
+};
+
 /* Text in; scores, vectors or texts out. Destroying it cancels what is not finished. */
 class Task {
  public:
@@ -354,6 +362,34 @@ class Task {
   /* What there is, also of a text that was cancelled or ran out of time. */
   std::string partial_text(size_t item, prefix_error* error = nullptr) const {
     return array<std::string>(prefix_task_item_partial_text, item, error);
+  }
+  /* With option logprobs or top_logprobs: the tokens of a text from number `first` on; see
+   * prefix_task_item_logprobs. */
+  std::vector<TextToken> logprobs(size_t item, size_t first = 0,
+                                  prefix_error* error = nullptr) const {
+    std::vector<float> logprobs;
+    std::vector<int64_t> offsets;
+    const auto tokens = read<std::vector<prefix_token>>(
+        64,
+        [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
+          logprobs.resize(n);
+          offsets.resize(n);
+          return prefix_task_item_logprobs(get(), item, first, out, n, needed, logprobs.data(), n,
+                                           offsets.data(), n, e);
+        },
+        error);
+    std::vector<TextToken> found;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      // Where the first place has none, no place has.
+      const bool has_top = i == 0 || !found[0].top.empty();
+      std::vector<TopToken> top;
+      if (has_top)
+        top = detail::read_top(
+            error, [&](auto... to) { return prefix_task_item_top(get(), item, first + i, to...); });
+      if (error && error->code != PREFIX_OK) return {};
+      found.push_back({tokens[i], logprobs[i], static_cast<size_t>(offsets[i]), std::move(top)});
+    }
+    return found;
   }
   /* Of all items, width() for each; NaN where one failed or is unfinished. */
   std::vector<float> all_values(prefix_error* error = nullptr) const {

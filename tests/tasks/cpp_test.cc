@@ -254,6 +254,45 @@ TEST(CppText, TextsAreStreamed) {
   EXPECT_THROW(prefix::Task(engine, tokenizer, "generate").next_event(), prefix::Error);
 }
 
+TEST(CppText, TheTokensOfATextHaveLogProbs) {
+  const prefix::Engine engine = words_engine();
+  const prefix::Tokenizer tokenizer(kModel);
+  for (const int likely : {0, 2}) {
+    const auto told =
+        prefix::Options().max_tokens(100).ignore_eos(true).logprobs(true).top_logprobs(likely);
+    prefix::Task task(engine, tokenizer, "generate", &told);
+    task.add({"Rivers"});
+    task.submit();
+    task.wait();
+    const Numbers prompt = task.tokens(0);
+    prefix::Batch batch(engine);
+    batch.add_generate(prompt, {&told});
+    const prefix::Job job = engine.run(batch);
+    const std::vector<prefix::TextToken> tokens = task.logprobs(0);
+    ASSERT_EQ(tokens.size(), 100u);
+    const auto top = job.top(0);
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      EXPECT_EQ(tokens[i].token, job.tokens(0)[i]);
+      EXPECT_EQ(tokens[i].logprob, job.logprobs(0)[i]);
+      EXPECT_LE(tokens[i].offset, task.text(0).size());
+      ASSERT_EQ(tokens[i].top.size(), static_cast<size_t>(likely));
+      for (size_t at = 0; at < tokens[i].top.size(); ++at) {
+        EXPECT_EQ(tokens[i].top[at].token, top[i][at].token);
+        EXPECT_EQ(tokens[i].top[at].logprob, top[i][at].logprob);
+      }
+    }
+    const std::vector<prefix::TextToken> rest = task.logprobs(0, 97);
+    ASSERT_EQ(rest.size(), 3u);
+    EXPECT_EQ(rest[2].token, tokens[99].token);
+    EXPECT_EQ(rest[2].offset, tokens[99].offset);
+    EXPECT_EQ(rest[2].top.size(), static_cast<size_t>(likely));
+    EXPECT_TRUE(task.logprobs(0, 100).empty());
+    prefix_error error = PREFIX_ERROR_INIT;
+    EXPECT_TRUE(task.logprobs(0, 101, &error).empty());
+    EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
+  }
+}
+
 TEST(CppText, CancelledTasksAndThoseWithoutAnOwnerEnd) {
   const prefix::Engine engine = words_engine();
   const prefix::Tokenizer tokenizer(kModel);

@@ -83,6 +83,17 @@ const TaskCall kTaskCalls[] = {
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);
      }},
+    {"prefix_task_item_logprobs",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_logprobs(t, 0, 0, nullptr, 0, nullptr, nullptr, 0, nullptr, 0, e);
+     }},
+    {"prefix_task_item_top",
+     [](prefix_task* t, prefix_error* e) {
+       // Of an item without tokens every place is beyond them.
+       const prefix_status status =
+           prefix_task_item_top(t, 0, 0, nullptr, 0, nullptr, nullptr, 0, e);
+       return status == PREFIX_ERR_OUT_OF_RANGE ? PREFIX_OK : status;
+     }},
     {"prefix_task_all_values",
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_all_values(t, nullptr, 0, nullptr, e);
@@ -337,6 +348,13 @@ TEST(TaskBuffers, IndexesHaveLimits) {
     });
     refused([&](prefix_error* e) {
       return prefix_task_item_partial_text(task, index, nullptr, 0, nullptr, e);
+    });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_logprobs(task, index, 0, nullptr, 0, nullptr, nullptr, 0, nullptr, 0,
+                                       e);
+    });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_top(task, index, 0, nullptr, 0, nullptr, nullptr, 0, e);
     });
     refused([&](prefix_error* e) {
       return prefix_task_item_tokens(task, index, nullptr, 0, nullptr, e);

@@ -149,7 +149,6 @@ TEST_F(Recipes, WrongOptionsAreNamed) {
   for (const std::string task : {"answer", "generate", "chat"}) {
     refused(task, R"({"normalize": true})", argument, {"normalize", "embeddings"});
     refused(task, R"({"max_tokens": 0})", range, {"max_tokens", "0"});
-    refused(task, R"({"logprobs": true})", argument, {"logprobs", task});
   }
   for (const std::string task : {"rerank", "embed", "classify", "answer", "generate", "chat"})
     refused(task, R"({"head": true})", argument, {"head", task, "recipe"});

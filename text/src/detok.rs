@@ -125,6 +125,15 @@ impl Detok {
         Ok(piece)
     }
 
+    /// Bytes of an unfinished character.
+    pub fn held(&self) -> usize {
+        match &self.state {
+            State::Bytes(bytes) => bytes.len(),
+            // Their text comes with that of their end.
+            State::Window(_) => 0,
+        }
+    }
+
     /// Ends the stream: an unfinished character becomes U+FFFD.
     pub fn finish(&mut self) -> Result<String> {
         Ok(match &mut self.state {

@@ -64,7 +64,9 @@ library! {
     prefix_job_result_info,
     prefix_job_result_message,
     prefix_job_result_values,
+    prefix_job_result_logprobs,
     prefix_job_partial_tokens,
+    prefix_job_partial_top,
     prefix_job_get_totals,
 }
 

@@ -394,6 +394,39 @@ impl Job {
         })
     }
 
+    /// Of a request that was not ended before it was done: one for each token that was generated.
+    pub fn logprobs(&self, index: usize) -> Result<Vec<f32>> {
+        let read = self.library.prefix_job_result_logprobs;
+        sized(|out, capacity, needed, err| unsafe {
+            read(self.handle, index, out, capacity, needed, err)
+        })
+    }
+
+    /// The `count` likeliest tokens of a place of a generation, with their log-probs: as soon as the event of its token
+    /// was read, and however the request ended.
+    pub fn top(&self, index: usize, place: usize, count: usize) -> Result<Vec<(i32, f32)>> {
+        let read = self.library.prefix_job_partial_top;
+        let (mut tokens, mut logprobs) = (vec![0; count], vec![0.0; count]);
+        let (to, of_them) = (tokens.as_mut_ptr(), logprobs.as_mut_ptr());
+        if count > 0 {
+            let mut needed = 0;
+            check(|err| unsafe {
+                read(
+                    self.handle,
+                    index,
+                    place,
+                    to,
+                    count,
+                    &mut needed,
+                    of_them,
+                    count,
+                    err,
+                )
+            })?;
+        }
+        Ok(tokens.into_iter().zip(logprobs).collect())
+    }
+
     pub fn totals(&self) -> Result<prefix_job_totals> {
         let mut totals = prefix_job_totals::sized();
         check(|err| unsafe {

@@ -93,7 +93,7 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_tokens(
                 at: segments,
                 capacity: capacity_segments,
             };
-            out::arrays(&encoded.tokens, buffer, needed, &ends, turns)
+            out::arrays(needed, &[&buffer.of(&encoded.tokens), &turns.of(&ends)])
         })
     }
 }

@@ -10,6 +10,14 @@ pub struct Buffer<T> {
 }
 
 impl<T: Copy> Buffer<T> {
+    /// The same with what goes into it.
+    pub fn of(self, items: &[T]) -> Filled<'_, T> {
+        Filled {
+            items,
+            buffer: self,
+        }
+    }
+
     fn check(&self) -> Result<()> {
         if self.at.is_null() && self.capacity != 0 {
             return Err(Error::argument(format!(
@@ -73,27 +81,60 @@ pub unsafe fn array<T: Copy>(
     Ok(())
 }
 
-/// Two arrays at once: nothing is written where one of them is too small. `needed` is that of the
-/// first; the caller knows the length of the second.
+/// An array of the caller, with what goes into it.
+pub struct Filled<'a, T> {
+    items: &'a [T],
+    buffer: Buffer<T>,
+}
+
+/// The same, whatever its elements are.
+pub trait Fill {
+    fn len(&self) -> usize;
+    fn check(&self) -> Result<()>;
+    fn takes(&self) -> Result<bool>;
+    /// # Safety
+    /// As Buffer::write, with the room that `takes` found.
+    unsafe fn write(&self);
+}
+
+impl<T: Copy> Fill for Filled<'_, T> {
+    fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    fn check(&self) -> Result<()> {
+        self.buffer.check()
+    }
+
+    fn takes(&self) -> Result<bool> {
+        self.buffer.takes(self.items.len())
+    }
+
+    unsafe fn write(&self) {
+        unsafe { self.buffer.write(self.items) };
+    }
+}
+
+/// Several arrays at once: nothing is written where one of them is too small. `needed` is that of the
+/// first; the caller knows the length of the others.
 ///
 /// # Safety
-/// As `array`, for both.
-pub unsafe fn arrays<T: Copy, U: Copy>(
-    items: &[T],
-    out: Buffer<T>,
-    needed: *mut usize,
-    others: &[U],
-    other: Buffer<U>,
-) -> Result<()> {
-    out.check()?;
-    other.check()?;
-    unsafe { tell(needed, items.len()) };
-    let (first, second) = (out.takes(items.len())?, other.takes(others.len())?);
-    if first {
-        unsafe { out.write(items) };
+/// As `array`, for all.
+pub unsafe fn arrays(needed: *mut usize, all: &[&dyn Fill]) -> Result<()> {
+    for one in all {
+        one.check()?;
     }
-    if second {
-        unsafe { other.write(others) };
+    if let Some(first) = all.first() {
+        unsafe { tell(needed, first.len()) };
+    }
+    let mut wanted = Vec::new();
+    for one in all {
+        if one.takes()? {
+            wanted.push(one);
+        }
+    }
+    for one in wanted {
+        unsafe { one.write() };
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::task::set_if;
 use super::{entry, out, set, PrefixError};
 use crate::error::{Code, Error, Result};
 use crate::prefix_h::{prefix_job_totals, prefix_result_info};
-use crate::tasks::Item;
+use crate::tasks::{Found, Item, Scored};
 
 #[no_mangle]
 pub unsafe extern "C" fn prefix_task_width(
@@ -22,6 +22,19 @@ pub unsafe extern "C" fn prefix_task_width(
     }
 }
 
+/// An item, if it is finished.
+fn place(found: &Found, item: usize) -> Result<Option<&Item>> {
+    let place = found
+        .items
+        .get(item)
+        .ok_or_else(|| Error::range(format!("item {item}; the task has {}", found.items.len())))?;
+    Ok(place.as_ref())
+}
+
+fn unfinished(item: usize) -> Error {
+    Error::new(Code::Misuse, format!("item {item} is unfinished"))
+}
+
 /// # Safety
 /// `task` is a handle or anything.
 unsafe fn with_item(
@@ -31,15 +44,7 @@ unsafe fn with_item(
 ) -> Result<()> {
     let task = handles::task(task)?;
     let found = task.found()?;
-    let Some(place) = found.items.get(item) else {
-        return Err(Error::range(format!(
-            "item {item}; the task has {}",
-            found.items.len()
-        )));
-    };
-    let done = place
-        .as_ref()
-        .ok_or_else(|| Error::new(Code::Misuse, format!("item {item} is unfinished")))?;
+    let done = place(&found, item)?.ok_or_else(|| unfinished(item))?;
     body(done, &found.values[item * found.width..][..found.width])
 }
 
@@ -126,6 +131,115 @@ pub unsafe extern "C" fn prefix_task_item_partial_text(
         entry(err, "prefix_task_item_partial_text", || {
             with_item(task, item, |item, _| {
                 out::text(&item.text, buf, cap, needed)
+            })
+        })
+    }
+}
+
+/// The tokens of a text, as far as they are there.
+///
+/// # Safety
+/// `task` is a handle or anything.
+unsafe fn with_tokens(
+    task: *const PrefixTask,
+    item: usize,
+    body: impl FnOnce(&[Scored]) -> Result<()>,
+) -> Result<()> {
+    let task = handles::task(task)?;
+    let found = task.found()?;
+    if place(&found, item)?.is_none() && !task.is_streamed() {
+        return Err(unfinished(item));
+    }
+    body(found.scored(item))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_logprobs(
+    task: *const PrefixTask,
+    item: usize,
+    first: usize,
+    tokens: *mut i32,
+    capacity: usize,
+    needed: *mut usize,
+    logprobs: *mut f32,
+    capacity_logprobs: usize,
+    offsets: *mut i64,
+    capacity_offsets: usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_logprobs", || {
+            with_tokens(task, item, |all| {
+                let Some(wanted) = all.get(first..) else {
+                    return Err(Error::range(format!(
+                        "first is {first}; item {item} has {} tokens with log-probs",
+                        all.len()
+                    )));
+                };
+                let ids: Vec<i32> = wanted.iter().map(|one| one.token).collect();
+                let values: Vec<f32> = wanted.iter().map(|one| one.logprob).collect();
+                let places: Vec<i64> = wanted.iter().map(|one| one.offset as i64).collect();
+                let tokens = Buffer {
+                    name: "tokens",
+                    at: tokens,
+                    capacity,
+                };
+                let logprobs = Buffer {
+                    name: "logprobs",
+                    at: logprobs,
+                    capacity: capacity_logprobs,
+                };
+                let offsets = Buffer {
+                    name: "offsets",
+                    at: offsets,
+                    capacity: capacity_offsets,
+                };
+                out::arrays(
+                    needed,
+                    &[
+                        &tokens.of(&ids),
+                        &logprobs.of(&values),
+                        &offsets.of(&places),
+                    ],
+                )
+            })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_top(
+    task: *const PrefixTask,
+    item: usize,
+    place: usize,
+    tokens: *mut i32,
+    capacity: usize,
+    needed: *mut usize,
+    logprobs: *mut f32,
+    capacity_logprobs: usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_top", || {
+            with_tokens(task, item, |all| {
+                let Some(token) = all.get(place) else {
+                    return Err(Error::range(format!(
+                        "place {place}; item {item} has {} tokens with log-probs",
+                        all.len()
+                    )));
+                };
+                let (ids, values): (Vec<i32>, Vec<f32>) = token.top.iter().copied().unzip();
+                let tokens = Buffer {
+                    name: "tokens",
+                    at: tokens,
+                    capacity,
+                };
+                let logprobs = Buffer {
+                    name: "logprobs",
+                    at: logprobs,
+                    capacity: capacity_logprobs,
+                };
+                out::arrays(needed, &[&tokens.of(&ids), &logprobs.of(&values)])
             })
         })
     }
@@ -219,7 +333,7 @@ pub unsafe extern "C" fn prefix_task_ranking(
                 at: scores,
                 capacity: capacity_scores,
             };
-            out::arrays(&places, order, needed, &values, scores)
+            out::arrays(needed, &[&order.of(&places), &scores.of(&values)])
         })
     }
 }

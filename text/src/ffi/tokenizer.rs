@@ -286,7 +286,7 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_offsets(
                 at: offsets,
                 capacity: capacity_offsets,
             };
-            out::arrays(&encoded.tokens, buffer, needed, &pairs, ends)
+            out::arrays(needed, &[&buffer.of(&encoded.tokens), &ends.of(&pairs)])
         })
     }
 }
@@ -369,7 +369,7 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_batch(
                 at: token_offsets,
                 capacity: capacity_offsets,
             };
-            out::arrays(&ids, buffer, needed, &ends, cuts)
+            out::arrays(needed, &[&buffer.of(&ids), &cuts.of(&ends)])
         })
     }
 }

@@ -13,7 +13,15 @@ use crate::text::EncodeOptions;
 use serde_json::{json, Map, Value};
 
 /// Options of all three.
-const OPTIONS: &[&str] = &["stream", "stop", "json_schema", "regex", "grammar"];
+const OPTIONS: &[&str] = &[
+    "stream",
+    "stop",
+    "json_schema",
+    "regex",
+    "grammar",
+    "logprobs",
+    "top_logprobs",
+];
 
 /// A text for every question about a context.
 pub static ANSWER: Kind = Kind {

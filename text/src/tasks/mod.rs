@@ -22,12 +22,14 @@ mod model;
 mod options;
 mod options_json;
 mod piece;
+mod places;
 mod prompt;
 mod recipe;
 mod recipe_file;
 mod registry;
 mod rerank;
 mod results;
+mod scored;
 mod setup;
 mod stops;
 mod task;
@@ -38,6 +40,7 @@ mod written;
 
 pub use choice::{shipped_json, SHIPPED};
 pub use results::{Event, Found, Item, Timed};
+pub use scored::Scored;
 pub use task::Task;
 #[cfg(feature = "fuzzing")]
 pub use try_recipe::try_recipe;

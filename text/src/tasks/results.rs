@@ -5,13 +5,14 @@
 //!   events   TEXT 3 "Par" <- FINISHED 0 <- ...          read from the front
 //! ```
 
+use super::scored::Scored;
 use crate::engine::Queue;
 use crate::error::{printable, Code, Error, Result};
 use crate::prefix_h::{
     prefix_job_totals, prefix_result_info, Sized32, PREFIX_FINISH_CANCELLED, PREFIX_FINISH_ERROR,
 };
 use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,8 @@ pub struct Item {
     pub info: prefix_result_info,
     pub message: String,
     pub text: String,
+    /// Its tokens, with options logprobs or top_logprobs.
+    pub scored: Vec<Scored>,
 }
 
 /// When it happened, on the clock of prefix_event.
@@ -56,6 +59,8 @@ pub struct Found {
     pub finished: usize,
     pub is_done: bool,
     submitted: Instant,
+    /// The tokens of texts that are being written, as far as their text was given out.
+    begun: BTreeMap<usize, Vec<Scored>>,
     events: VecDeque<Timed>,
     watchers: Vec<Watcher>,
     events_watcher: Option<Watcher>,
@@ -117,6 +122,7 @@ impl Item {
             },
             message: printable(&error.message),
             text: String::new(),
+            scored: Vec::new(),
         }
     }
 
@@ -148,6 +154,7 @@ impl Results {
                 finished: 0,
                 is_done: false,
                 submitted: Instant::now(),
+                begun: BTreeMap::new(),
                 events,
                 watchers: Vec::new(),
                 events_watcher: None,
@@ -273,6 +280,7 @@ impl Found {
             // The engine never had it.
             item.info.total_us = self.submitted.elapsed().as_micros() as i64;
         }
+        self.begun.remove(&index);
         self.totals.failed += i64::from(item.info.status != 0);
         self.finished += 1;
         self.items[index] = Some(item);
@@ -282,6 +290,21 @@ impl Found {
     pub fn put_text(&mut self, item: usize, text: String) {
         if !text.is_empty() {
             self.put_event(Event::Text { item, text });
+        }
+    }
+
+    /// Tokens that the next text of an item brings.
+    pub fn put_scored(&mut self, item: usize, scored: Vec<Scored>) {
+        if !scored.is_empty() {
+            self.begun.entry(item).or_default().extend(scored);
+        }
+    }
+
+    /// The tokens of an item, as far as they are there.
+    pub fn scored(&self, item: usize) -> &[Scored] {
+        match self.items.get(item) {
+            Some(Some(done)) => &done.scored,
+            _ => self.begun.get(&item).map_or(&[], Vec::as_slice),
         }
     }
 

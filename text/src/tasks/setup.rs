@@ -29,6 +29,8 @@ pub struct Setup {
     pub method: &'static dyn Method,
     pub options: Options,
     pub request: engine::Options,
+    /// Of texts whose tokens are told with their log-probs: how many of the likeliest of each place.
+    pub likeliest: Option<usize>,
     /// What texts must look like.
     pub constrained: Option<Constrained>,
     pub model: Model,
@@ -78,7 +80,12 @@ impl Setup {
                 )))
             }
         };
+        let is_scored = method.writes_text() && is_true(&request.text("logprobs")?);
         let setup = Setup {
+            likeliest: match is_scored {
+                true => Some(number("top_logprobs")?),
+                false => None,
+            },
             constrained: constrained(&engine, &text, &options, &request, info.vocabulary)?,
             dimensions,
             positions: info.max_positions as usize,
@@ -237,6 +244,10 @@ fn request_options(
         let asked = given.text("stop_tokens")?;
         stops.extend((!asked.is_empty()).then_some(asked));
         request.insert("stop_tokens".into(), stops.join(",").into());
+        // Those of a place come with that of its token.
+        if given.text("top_logprobs")? != "0" {
+            request.insert("logprobs".into(), true.into());
+        }
     }
     engine.options(&Value::Object(request).to_string())
 }

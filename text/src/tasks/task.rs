@@ -226,6 +226,11 @@ impl Task {
         Ok(self.work()?.results.lock())
     }
 
+    /// Whether texts come piece by piece.
+    pub fn is_streamed(&self) -> bool {
+        self.setup.options.stream
+    }
+
     /// Whether all items have their result.
     pub fn wait(&self, timeout_ms: i64) -> Result<bool> {
         Ok(self.work()?.results.wait(until(timeout_ms)))

@@ -206,7 +206,7 @@ impl Work {
                 (PREFIX_EVENT_FINISHED | PREFIX_EVENT_ERROR, _) => ended.push(index),
                 (PREFIX_EVENT_LOST, Some(texts)) => texts.lose(),
                 (PREFIX_EVENT_TOKEN, Some(texts)) => {
-                    if texts.push(index, event.token, stops)? {
+                    if texts.push(index, &event, &running.job, stops)? {
                         running.job.cancel_request(index)?;
                     }
                     pieces.push((index, texts.piece(index, stops)));
@@ -214,11 +214,13 @@ impl Work {
                 _ => {}
             }
         };
-        pieces.retain(|(_, piece)| !piece.is_empty());
+        pieces.retain(|(_, piece)| !piece.text.is_empty());
         if self.setup.options.stream && !pieces.is_empty() {
             self.results.change(|found| {
-                for (index, text) in pieces {
-                    found.put_text(running.items[index].item, text);
+                for (index, piece) in pieces {
+                    let item = running.items[index].item;
+                    found.put_scored(item, piece.scored);
+                    found.put_text(item, piece.text);
                 }
             });
         }

@@ -6,6 +6,7 @@
 //!                     gone      given    may be white space at the end, may begin a stop text
 //! ```
 
+use super::places::Places;
 use super::stops::{Place, Stops};
 use crate::detok::Detok;
 use crate::error::Result;
@@ -26,6 +27,12 @@ pub fn finished(
     let given = &whole[..stop.unwrap_or(whole.len())];
     let given = if keep_space { given } else { given.trim() };
     Ok((given.to_string(), stop.is_some()))
+}
+
+/// Whether the last of these tokens stands for no text.
+pub fn is_silent(text: &Text, tokens: &[i32]) -> Result<bool> {
+    let last = with_text(&tokens[tokens.len().saturating_sub(1)..], text.vocab_size());
+    Ok(text.decode(&last, true)?.is_empty())
 }
 
 /// Bytes of white space in front.
@@ -59,6 +66,8 @@ pub struct Written {
     pub is_over: bool,
     /// Tokens are missing: the rest comes when all is done.
     is_broken: bool,
+    /// Where its tokens begin, if that is asked for.
+    places: Option<Places>,
 }
 
 impl Written {
@@ -73,26 +82,80 @@ impl Written {
             place: stops.start(),
             is_over: false,
             is_broken: false,
+            places: None,
         }
+    }
+
+    /// The same with the places of its tokens.
+    pub fn with_places(text: &Arc<Text>, stops: &Stops, keep_space: bool) -> Written {
+        Written {
+            places: Some(Places::new(text)),
+            ..Written::new(text, stops, keep_space)
+        }
+    }
+
+    /// Where a token begins, in bytes of the text that a caller gets, if that is known.
+    pub fn begin(&self, token: usize) -> Option<usize> {
+        let begin = self.places.as_ref()?.begin(token)?;
+        Some(begin.saturating_sub(self.blank))
+    }
+
+    /// Bytes of it that were given out.
+    pub fn given(&self) -> usize {
+        self.given
+    }
+
+    /// Whether further tokens change nothing.
+    pub fn is_closed(&self) -> bool {
+        self.is_over || self.is_broken
     }
 
     /// Takes the next token.
     pub fn push(&mut self, token: i32, stops: &Stops) -> Result<()> {
-        if self.is_over || self.is_broken {
+        if self.is_closed() {
             return Ok(());
         }
-        let piece = self.detok.push(&with_text(&[token], self.vocab_size))?;
+        let known = with_text(&[token], self.vocab_size);
+        let piece = self.detok.push(&known)?;
+        if let Some(places) = &mut self.places {
+            places.wait(known.first().copied());
+        }
+        self.take(&piece, stops);
+        Ok(())
+    }
+
+    /// There are no more tokens: what waited for them comes now, for those who ask where tokens begin.
+    pub fn finish(&mut self, stops: &Stops) -> Result<()> {
+        if !self.is_closed() {
+            let piece = self.detok.finish()?;
+            self.take(&piece, stops);
+            if let Some(places) = &mut self.places {
+                places.settle("", self.text.len(), 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, piece: &str, stops: &Stops) {
+        if piece.is_empty() {
+            return;
+        }
         if !self.keep_space && self.blank == self.text.len() {
-            self.blank += blank(&piece);
+            self.blank += blank(piece);
         }
         let searched = self.text.len();
-        self.text.push_str(&piece);
+        if let Some(places) = &mut self.places {
+            places.settle(piece, searched, self.detok.held());
+        }
+        self.text.push_str(piece);
         let stop = stops.find(&mut self.place, &self.text, searched, self.blank);
         if let Some(at) = stop {
             self.text.truncate(at);
             self.is_over = true;
+            if let Some(places) = &mut self.places {
+                places.cut(at);
+            }
         }
-        Ok(())
     }
 
     /// Some tokens were lost on the way.

@@ -5,7 +5,8 @@ use crate::error::{printable, Code, Error, Result};
 use crate::prefix_h::{PREFIX_FINISH_STOP, PREFIX_RESULT_CUT};
 use crate::tasks::method::Answer;
 use crate::tasks::results::{finish_of, Item};
-use crate::tasks::written::finished;
+use crate::tasks::scored::{offsets, Scored};
+use crate::tasks::written::{finished, is_silent};
 
 impl Work {
     /// With its values.
@@ -44,7 +45,9 @@ impl Work {
             info: job.info(index)?,
             message: String::new(),
             text: String::new(),
+            scored: Vec::new(),
         };
+        let is_whole = item.info.status == 0;
         let info = &mut item.info;
         info.flags = i32::from(sent.was_cut) * PREFIX_RESULT_CUT;
         for time in [&mut info.queue_us, &mut info.first_us, &mut info.total_us] {
@@ -59,6 +62,14 @@ impl Work {
             let stops = &setup.options.stops;
             let keep_space = setup.options.keeps_space();
             let (text, is_stopped) = finished(&setup.text, stops, keep_space, &tokens)?;
+            if setup.likeliest.is_some() {
+                let ends = info.finish == PREFIX_FINISH_STOP && !is_stopped;
+                let tokens = match ends && is_silent(&setup.text, &tokens)? {
+                    true => &tokens[..tokens.len() - 1],
+                    false => &tokens,
+                };
+                item.scored = self.scored(running, index, is_whole, tokens, &text)?;
+            }
             item.text = text;
             if is_stopped && info.status == 0 {
                 info.finish = PREFIX_FINISH_STOP;
@@ -78,5 +89,36 @@ impl Work {
             }
         }
         Ok(item)
+    }
+
+    /// The tokens that a text is made of, of those that were generated. `is_whole`: the engine tells of all of them;
+    /// otherwise what was seen while they came.
+    fn scored(
+        &self,
+        running: &Running,
+        index: usize,
+        is_whole: bool,
+        tokens: &[i32],
+        text: &str,
+    ) -> Result<Vec<Scored>> {
+        let (job, setup) = (&running.job, &self.setup);
+        let keep_space = setup.options.keeps_space();
+        let offsets = offsets(&setup.text, &setup.options.stops, keep_space, tokens)?;
+        let logprobs = match (is_whole, &running.texts) {
+            (false, Some(texts)) => texts.logprobs(index),
+            _ => job.logprobs(index)?,
+        };
+        let likeliest = setup.likeliest.unwrap_or(0);
+        let known = tokens.iter().zip(logprobs).zip(offsets).enumerate();
+        known
+            .map(|(place, ((token, logprob), offset))| {
+                Ok(Scored {
+                    token: *token,
+                    logprob,
+                    offset: offset.min(text.len()),
+                    top: job.top(index, place, likeliest)?,
+                })
+            })
+            .collect()
     }
 }

@@ -156,6 +156,7 @@ impl Work {
                         info,
                         message: String::new(),
                         text: String::new(),
+                        scored: Vec::new(),
                     };
                     found.put(document.item, item, self.inputs.user_tag(document.item));
                 }

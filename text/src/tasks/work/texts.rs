@@ -1,7 +1,10 @@
 //! The texts of a job while they are written: pieces for those who stream, and an early end where a
 //! stop text has come.
 
+use crate::engine::Job;
 use crate::error::Result;
+use crate::prefix_h::prefix_event;
+use crate::tasks::scored::{Following, Scored};
 use crate::tasks::setup::Setup;
 use crate::tasks::stops::Stops;
 use crate::tasks::written::Written;
@@ -9,30 +12,70 @@ use crate::tasks::written::Written;
 pub struct Texts {
     /// Of each request of the job.
     texts: Vec<Written>,
+    /// The same for their tokens, where these are told.
+    tokens: Option<Vec<Following>>,
+    /// How many of the likeliest ones are told with each token before the text is done.
+    likeliest: usize,
+}
+
+/// What of a text has become sure.
+pub struct Piece {
+    pub text: String,
+    pub scored: Vec<Scored>,
 }
 
 impl Texts {
     /// None where nobody wants to see tokens before all of them are there.
     pub fn new(setup: &Setup, requests: usize) -> Option<Texts> {
-        let is_wanted = setup.options.stream || !setup.options.stops.texts().is_empty();
-        let (stops, keep_space) = (&setup.options.stops, setup.options.keeps_space());
-        let begin = || Written::new(&setup.text, stops, keep_space);
+        let options = &setup.options;
+        let is_scored = setup.likeliest.is_some();
+        let is_wanted = options.stream || is_scored || !options.stops.texts().is_empty();
+        let begin = match is_scored {
+            true => Written::with_places,
+            false => Written::new,
+        };
+        let begin = || begin(&setup.text, &options.stops, options.keeps_space());
         (setup.method.writes_text() && is_wanted).then(|| Texts {
             texts: (0..requests).map(|_| begin()).collect(),
+            tokens: is_scored.then(|| (0..requests).map(|_| Following::default()).collect()),
+            likeliest: setup.likeliest.filter(|_| options.stream).unwrap_or(0),
         })
     }
 
-    /// Takes a token of a request; whether its text is over now, by a stop text.
-    pub fn push(&mut self, index: usize, token: i32, stops: &Stops) -> Result<bool> {
+    /// Takes the token of an event of a request; whether its text is over now, by a stop text.
+    pub fn push(
+        &mut self,
+        index: usize,
+        event: &prefix_event,
+        job: &Job,
+        stops: &Stops,
+    ) -> Result<bool> {
         let text = &mut self.texts[index];
-        let was_over = text.is_over;
-        text.push(token, stops)?;
-        Ok(text.is_over && !was_over)
+        if text.is_closed() {
+            return Ok(false);
+        }
+        if let Some(tokens) = &mut self.tokens {
+            let tokens = &mut tokens[index];
+            tokens.push(Scored {
+                token: event.token,
+                logprob: event.logprob,
+                offset: 0, // not known yet
+                top: job.top(index, tokens.len(), self.likeliest)?,
+            });
+        }
+        text.push(event.token, stops)?;
+        Ok(text.is_over)
     }
 
     /// What of a text has become sure; often nothing.
-    pub fn piece(&mut self, index: usize, stops: &Stops) -> String {
-        self.texts[index].piece(stops)
+    pub fn piece(&mut self, index: usize, stops: &Stops) -> Piece {
+        let written = &mut self.texts[index];
+        let text = written.piece(stops);
+        let scored = match &mut self.tokens {
+            Some(tokens) if !text.is_empty() => tokens[index].give(written),
+            _ => Vec::new(),
+        };
+        Piece { text, scored }
     }
 
     /// Tokens were lost, of whatever request.
@@ -48,5 +91,11 @@ impl Texts {
     /// What of the whole text was not given out yet.
     pub fn rest(&self, index: usize, whole: &str) -> String {
         self.texts[index].rest(whole)
+    }
+
+    /// The log-probs of the tokens of a text, as far as they were seen.
+    pub fn logprobs(&self, index: usize) -> Vec<f32> {
+        let tokens = self.tokens.as_ref();
+        tokens.map_or(Vec::new(), |tokens| tokens[index].logprobs())
     }
 }
