@@ -107,16 +107,16 @@ type TopToken struct {
 	Logprob float32
 }
 
-// topOf reads two arrays of one length.
+// topOf reads two arrays of one length, of a request or an item.
 func topOf(
-	j *Job, request int,
-	get func(job, request uintptr, tokens []Token, needed *uintptr, logprobs []float32, failure *swig.Error) int32,
+	h *handle, what string, number int,
+	get func(raw, at uintptr, tokens []Token, needed *uintptr, logprobs []float32, failure *swig.Error) int32,
 ) ([]TopToken, error) {
 	var logprobs []float32
-	tokens, err := arrayAt(&j.handle, "request", request, 64,
-		func(job, at uintptr, tokens []Token, needed *uintptr, f *swig.Error) int32 {
+	tokens, err := arrayAt(h, what, number, 64,
+		func(raw, at uintptr, tokens []Token, needed *uintptr, f *swig.Error) int32 {
 			logprobs = make([]float32, len(tokens))
-			return get(job, at, tokens, needed, logprobs, f)
+			return get(raw, at, tokens, needed, logprobs, f)
 		})
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func topOf(
 // Top has, with option top_logprobs, for each token that was generated or scored the likeliest tokens of its place, in
 // their order. The error is that of the request if it failed.
 func (j *Job) Top(request int) ([][]TopToken, error) {
-	all, err := topOf(j, request, swig.Prefix_job_result_top)
+	all, err := topOf(&j.handle, "request", request, swig.Prefix_job_result_top)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -157,7 +157,7 @@ func (j *Job) PartialTop(request, position int) ([]TopToken, error) {
 	if err != nil {
 		return nil, err
 	}
-	return topOf(j, request, func(
+	return topOf(&j.handle, "request", request, func(
 		job, request uintptr, tokens []Token, needed *uintptr, logprobs []float32, f *swig.Error,
 	) int32 {
 		return swig.Prefix_job_partial_top(job, request, at, tokens, needed, logprobs, f)

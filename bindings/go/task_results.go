@@ -81,6 +81,53 @@ func (t *Task) PartialText(item int) (string, error) {
 	return string(text), err
 }
 
+// TextToken is one of the tokens that a text is made of.
+type TextToken struct {
+	Token   Token
+	Logprob float32
+	Offset  int        // the byte of the text where it begins
+	Top     []TopToken // with option top_logprobs, the likeliest tokens of its place
+}
+
+// Logprobs are, with option logprobs or top_logprobs, the tokens that the text of an item is made of, from number first
+// on: without those of a stop text, and without the one that ended the text. With option stream also while the text is
+// written: those that begin in a piece are there as soon as the piece is.
+func (t *Task) Logprobs(item, first int) ([]TextToken, error) {
+	from, err := place("first", first)
+	if err != nil {
+		return nil, err
+	}
+	var logprobs []float32
+	var offsets []int64
+	tokens, err := itemArray(t, item, 64, func(task, at uintptr, tokens []Token, needed *uintptr, f *swig.Error) int32 {
+		logprobs, offsets = make([]float32, len(tokens)), make([]int64, len(tokens))
+		return swig.Prefix_task_item_logprobs(task, at, from, tokens, needed, logprobs, offsets, f)
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make([]TextToken, len(tokens))
+	for i, token := range tokens {
+		found[i] = TextToken{Token: token, Logprob: logprobs[i], Offset: int(offsets[i])}
+		if i > 0 && len(found[0].Top) == 0 {
+			continue // where one place has none, no place has
+		}
+		number := from + uintptr(i)
+		top, err := topOf(&t.handle, "item", item, func(
+			task, at uintptr, tokens []Token, needed *uintptr, logprobs []float32, f *swig.Error,
+		) int32 {
+			return swig.Prefix_task_item_top(task, at, number, tokens, needed, logprobs, f)
+		})
+		if err != nil {
+			return nil, err
+		}
+		if len(top) > 0 {
+			found[i].Top = top
+		}
+	}
+	return found, nil
+}
+
 // Result is about one item. It is [ErrMisuse] while the item is unfinished; the item's own failure is in Result.Err.
 func (t *Task) Result(item int) (Result, error) {
 	raw := swig.ResultInfo{StructSize: swig.SizeofResultInfo}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -499,4 +500,40 @@ func TestTextsAreOfASchemaAnExpressionOrAGrammar(t *testing.T) {
 	}
 	_, err := write(prefix.Options{}.JSONSchema(`{"type": "thing"}`))
 	is(t, err, prefix.ErrInvalidArgument)
+}
+
+func TestTheTokensOfATextHaveLogProbs(t *testing.T) {
+	engine, _ := asciiModel(t)
+	for _, likely := range []int{0, 2} {
+		options := prefix.Options{}.MaxTokens(100).IgnoreEOS(true).Logprobs(true).TopLogprobs(likely)
+		task := newTask(t, "generate", options.Stream(true))
+		must(task.Add("one"))(t)
+		check(t, task.Submit())
+		var streamed []prefix.TextToken
+		for event, err := range task.Events(background) {
+			check(t, err)
+			streamed = append(streamed, must(task.Logprobs(event.Request, len(streamed)))(t)...)
+		}
+		tokens := must(task.Logprobs(0, 0))(t)
+		if len(tokens) != 100 || !reflect.DeepEqual(streamed, tokens) {
+			t.Error(tokens, streamed)
+		}
+		batch := must(engine.NewBatch())(t)
+		must(batch.Add(prefix.Generate{Tokens: must(task.ItemTokens(0))(t), Options: options}))(t)
+		job := must(engine.Run(background, batch))(t)
+		ids, logprobs, top := must(job.Tokens(0))(t), must(job.Logprobs(0))(t), must(job.Top(0))(t)
+		for i, token := range tokens {
+			same := token.Token == ids[i] && token.Logprob == logprobs[i] && token.Offset >= 0 && len(token.Top) == likely
+			if !same || likely > 0 && !slices.Equal(token.Top, top[i]) {
+				t.Error(i, token, ids[i], logprobs[i])
+			}
+		}
+		if rest := must(task.Logprobs(0, 97))(t); !reflect.DeepEqual(rest, tokens[97:]) {
+			t.Error(rest)
+		}
+		for _, first := range []int{101, -1} {
+			_, err := task.Logprobs(0, first)
+			is(t, err, prefix.ErrOutOfRange)
+		}
+	}
 }

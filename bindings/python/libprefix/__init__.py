@@ -21,7 +21,7 @@ from .ordering import BatchEstimate, Parts, TableOrder, estimate_batch, order, o
 from .requests import Choices, Continuations, Embedding, Generate, Logits, Logprobs, Result, Warm
 from .system import (Pool, Source, build_info, devices, estimate, features, forward_log, has_feature, model_info, next_log,
                      option_infos, recipe, recipes, set_log_level, text_version, version)
-from .task import Piece, Task
+from .task import Piece, Task, TextToken
 from .tokenizer import ChatOptions, Detokenizer, Tokenizer
 
 __all__ = ["Cache", "CacheEvent", "Lease", "ConstraintState", "TokenMask", "Engine", "plan", "CancelledError", "DeadlineError", "InvalidArgumentError",
@@ -31,4 +31,4 @@ __all__ = ["Cache", "CacheEvent", "Lease", "ConstraintState", "TokenMask", "Engi
            "TableOrder", "estimate_batch", "order", "order_texts", "partition", "Choices", "Continuations", "Embedding",
            "Generate", "Logits", "Logprobs", "Result", "Warm", "Pool", "Source", "build_info", "devices", "estimate",
            "features", "forward_log", "has_feature", "model_info", "next_log", "option_infos", "recipe", "recipes",
-           "set_log_level", "text_version", "version", "Piece", "Task", "ChatOptions", "Detokenizer", "Tokenizer"]
+           "set_log_level", "text_version", "version", "Piece", "Task", "TextToken", "ChatOptions", "Detokenizer", "Tokenizer"]

@@ -199,6 +199,7 @@ typedef struct prefix_engine_stats {
   int64_t miss_state;
   int64_t states, state_bytes, state_evictions, live_state_bytes_peak;
   int64_t gemm_flops;
+  int64_t draft_tokens, draft_tokens_accepted;
 } prefix_engine_stats;
 prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
@@ -690,6 +691,15 @@ prefix_status prefix_task_item_text(const prefix_task* task, size_t item, char* 
 prefix_status prefix_task_item_partial_text(const prefix_task* task, size_t item,
                                                        char* buf, size_t cap, size_t* needed,
                                                        prefix_error* err);
+prefix_status prefix_task_item_logprobs(const prefix_task* task, size_t item,
+                                                   size_t first, prefix_token* tokens,
+                                                   size_t capacity, size_t* needed, float* logprobs,
+                                                   size_t capacity_logprobs, int64_t* offsets,
+                                                   size_t capacity_offsets, prefix_error* err);
+prefix_status prefix_task_item_top(const prefix_task* task, size_t item, size_t place,
+                                              prefix_token* tokens, size_t capacity, size_t* needed,
+                                              float* logprobs, size_t capacity_logprobs,
+                                              prefix_error* err);
 prefix_status prefix_task_all_values(const prefix_task* task, float* out,
                                                 size_t capacity, size_t* needed, prefix_error* err);
 prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, AsyncGenerator, Generator, Iterable, Sequ
 
 import numpy
 
-from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of,
-                      utf8)
+from ._native import (Handle, Texts, array_in, call, core, error_of, ffi, filled, make, numbers_of, options_in, text,
+                      text_of, utf8)
 from ._waiting import SLICE_MS, Readers, events_async, give_up, wait, wait_async
 from .engine import Engine
 from .errors import PrefixError, SomeFailed
+from .requests import top_of
 from .tokenizer import ChatOptions, Tokenizer, chat_settings
 
 if TYPE_CHECKING:
@@ -26,6 +27,16 @@ class Piece:
     """More of the text of an item, or, with text None, that the item is finished."""
     item: int
     text: str | None
+
+
+@dataclass(frozen=True)
+class TextToken:
+    """One of the tokens that a text is made of. offset: the byte of the text, in UTF-8, where it begins; top: with option
+    top_logprobs, the likeliest tokens of its place with their log-probabilities."""
+    token: int
+    logprob: float
+    offset: int
+    top: list[tuple[int, float]]
 
 
 class Task(Handle):
@@ -152,6 +163,26 @@ class Task(Handle):
     def partial_text(self, item: int) -> str:
         """The same, also what there is of one that was cancelled or ran out of time."""
         return text_of(text.prefix_task_item_partial_text, self.handle, item)
+
+    def logprobs(self, item: int, first: int = 0) -> list[TextToken]:
+        """With option logprobs or top_logprobs, the tokens of a text from number `first` on: without those of a stop text,
+        and without the one that ended the text. With option stream also while it is written: those that begin in a piece
+        are there as soon as the piece is."""
+        capacity, needed = 64, ffi.new("size_t*")
+        while True:
+            tokens, logprobs = numpy.empty(capacity, numpy.int32), numpy.empty(capacity, numpy.float32)
+            offsets = numpy.empty(capacity, numpy.int64)
+            status = call(text.prefix_task_item_logprobs, self.handle, item, first, array_in("prefix_token", tokens), capacity,
+                          needed, array_in("float", logprobs), capacity, array_in("int64_t", offsets), capacity,
+                          allowed=[core.PREFIX_ERR_BUFFER_TOO_SMALL])
+            if status == core.PREFIX_OK:
+                break
+            capacity = needed[0]
+        n = needed[0]
+        tops: list[list[tuple[int, float]]] = []
+        for place in range(first, first + n):  # where one has none, none has
+            tops.append(top_of(text.prefix_task_item_top, self.handle, item, place) if not tops or tops[0] else [])
+        return [TextToken(*one) for one in zip(tokens[:n].tolist(), logprobs[:n].tolist(), offsets[:n].tolist(), tops)]
 
     def tokens(self, item: int) -> list[int]:
         """As the engine is given them, to look for them in its cache."""

@@ -114,6 +114,25 @@ class Models(WithModel):
         with self.assertRaisesRegex(libprefix.InvalidArgumentError, "thing"):
             self.llm.generate("one", json_schema={"type": "thing"})
 
+    def test_the_tokens_of_a_text_have_log_probabilities(self):
+        for likely in (0, 2):
+            options = {"max_tokens": 100, "ignore_eos": True, "logprobs": True, "top_logprobs": likely}
+            task, streamed = self.llm.task("generate", stream=True, **options), []
+            task.add(["one"])
+            task.submit()
+            for piece in task.pieces():
+                streamed += task.logprobs(piece.item, len(streamed))
+            tokens = task.logprobs(0)
+            self.assertEqual((len(tokens), streamed), (100, tokens))
+            result = self.engine.run([libprefix.Generate(task.tokens(0), options)])[0]
+            self.assertEqual([token.token for token in tokens], result.tokens.tolist())
+            self.assertEqual([token.logprob for token in tokens], result.logprobs.tolist())
+            self.assertEqual([token.top for token in tokens], result.top or [[]] * 100)
+            self.assertEqual([token.offset for token in tokens], sorted(token.offset for token in tokens))
+            self.assertEqual(task.logprobs(0, 97), tokens[97:])
+            with self.assertRaisesRegex(libprefix.InvalidArgumentError, "OUT_OF_RANGE"):
+                task.logprobs(0, 101)
+
     def test_write(self):
         options = {"max_tokens": 6, "ignore_eos": True}
         many = self.llm.generate(["one", "two"], **options)

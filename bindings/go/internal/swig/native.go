@@ -198,6 +198,11 @@ typedef _goslice_ swig_type_168;
 typedef _goslice_ swig_type_169;
 typedef _goslice_ swig_type_170;
 typedef _goslice_ swig_type_171;
+typedef _goslice_ swig_type_172;
+typedef _goslice_ swig_type_173;
+typedef _goslice_ swig_type_174;
+typedef _goslice_ swig_type_175;
+typedef _goslice_ swig_type_176;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -379,10 +384,12 @@ extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, s
 extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_165 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_166 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_167 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_168 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_169 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_logprobs_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_168 arg4, swig_voidp arg5, swig_type_169 arg6, swig_type_170 arg7, swig_voidp arg8);
+extern int _wrap_prefix_task_item_top_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_171 arg4, swig_voidp arg5, swig_type_172 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_173 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_174 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_170 arg4, swig_voidp arg5, swig_type_171 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_175 arg4, swig_voidp arg5, swig_type_176 arg6, swig_voidp arg7);
 extern int _wrap_prefix_task_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -2529,13 +2536,55 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4
 	return swig_r
 }
 
+func Prefix_task_item_logprobs(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int32, arg5 *uintptr, arg6 []float32, arg7 []int64, arg8 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	swig_r = (int32)(C._wrap_prefix_task_item_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg7
+	}
+	return swig_r
+}
+
+func Prefix_task_item_top(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int32, arg5 *uintptr, arg6 []float32, arg7 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r = (int32)(C._wrap_prefix_task_item_top_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_171)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg6
+	}
+	return swig_r
+}
+
 func Prefix_task_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2548,7 +2597,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2573,7 +2622,7 @@ func Prefix_task_ranking(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int64,
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_171)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}

@@ -4236,6 +4236,74 @@ int _wrap_prefix_task_item_partial_text_swig(prefix_task *_swig_go_0, size_t _sw
 }
 
 
+int _wrap_prefix_task_item_logprobs_swig(prefix_task *_swig_go_0, size_t _swig_go_1, size_t _swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, prefix_error *_swig_go_7) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  int64_t *arg9 = 0 ;
+  size_t arg10 ;
+  prefix_error *arg11 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (size_t)_swig_go_2;
+  arg4 = (prefix_token *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (float *)_swig_go_5.array; arg8 = (size_t)_swig_go_5.len;
+  arg9 = (int64_t *)_swig_go_6.array; arg10 = (size_t)_swig_go_6.len;
+  arg11 = (prefix_error *)_swig_go_7;
+
+  result = prefix_task_item_logprobs((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
+  _swig_go_result = result;
+
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_top_swig(prefix_task *_swig_go_0, size_t _swig_go_1, size_t _swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, _goslice_ _swig_go_5, prefix_error *_swig_go_6) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (size_t)_swig_go_2;
+  arg4 = (prefix_token *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (float *)_swig_go_5.array; arg8 = (size_t)_swig_go_5.len;
+  arg9 = (prefix_error *)_swig_go_6;
+
+  result = prefix_task_item_top((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_task_all_values_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_task *arg1 = 0 ;
   float *arg2 = 0 ;

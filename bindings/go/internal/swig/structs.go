@@ -119,6 +119,8 @@ type EngineStats struct {
 	StateEvictions      int64
 	LiveStateBytesPeak  int64
 	GemmFlops           int64
+	DraftTokens         int64
+	DraftTokensAccepted int64
 }
 
 const SizeofEngineStats = C.sizeof_prefix_engine_stats
@@ -449,6 +451,10 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.live_state_bytes_peak) - unsafe.Offsetof(EngineStats{}.LiveStateBytesPeak)]byte
 	_ [unsafe.Offsetof(EngineStats{}.GemmFlops) - unsafe.Offsetof(C.prefix_engine_stats{}.gemm_flops)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.gemm_flops) - unsafe.Offsetof(EngineStats{}.GemmFlops)]byte
+	_ [unsafe.Offsetof(EngineStats{}.DraftTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.draft_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.draft_tokens) - unsafe.Offsetof(EngineStats{}.DraftTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.DraftTokensAccepted) - unsafe.Offsetof(C.prefix_engine_stats{}.draft_tokens_accepted)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.draft_tokens_accepted) - unsafe.Offsetof(EngineStats{}.DraftTokensAccepted)]byte
 	_ [unsafe.Sizeof(EngineInfo{}) - C.sizeof_prefix_engine_info]byte
 	_ [C.sizeof_prefix_engine_info - unsafe.Sizeof(EngineInfo{})]byte
 	_ [unsafe.Offsetof(EngineInfo{}.StructSize) - unsafe.Offsetof(C.prefix_engine_info{}.struct_size)]byte

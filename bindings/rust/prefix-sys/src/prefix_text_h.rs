@@ -323,6 +323,30 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_task_item_logprobs(
+        task: *const prefix_task,
+        item: usize,
+        first: usize,
+        tokens: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        logprobs: *mut f32,
+        capacity_logprobs: usize,
+        offsets: *mut i64,
+        capacity_offsets: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_top(
+        task: *const prefix_task,
+        item: usize,
+        place: usize,
+        tokens: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        logprobs: *mut f32,
+        capacity_logprobs: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_task_all_values(
         task: *const prefix_task,
         out: *mut f32,

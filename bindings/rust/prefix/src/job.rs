@@ -10,6 +10,7 @@ use prefix_sys::Init;
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result};
 use crate::raw::{read_array, read_array_into, read_text, Handle};
+use crate::results::read_top;
 use crate::{
     Batch, Done, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token,
     TopToken, Values,
@@ -254,27 +255,6 @@ impl Job {
     fn raw(&self) -> *mut sys::prefix_job {
         self.0.handle.get()
     }
-}
-
-/// Two arrays of one length: `function(tokens, capacity, needed, logprobs, error)`.
-fn read_top(
-    function: impl Fn(
-        *mut Token,
-        usize,
-        *mut usize,
-        *mut f32,
-        *mut sys::prefix_error,
-    ) -> sys::prefix_status,
-) -> Result<Vec<TopToken>> {
-    let mut logprobs: Vec<f32> = Vec::new();
-    let tokens = read_array(64, |tokens, capacity, needed, err| {
-        logprobs.resize(capacity, 0.0);
-        function(tokens, capacity, needed, logprobs.as_mut_ptr(), err)
-    })?;
-    let pairs = tokens.into_iter().zip(logprobs);
-    Ok(pairs
-        .map(|(token, logprob)| TopToken { token, logprob })
-        .collect())
 }
 
 impl IntoFuture for Job {

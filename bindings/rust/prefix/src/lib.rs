@@ -46,7 +46,7 @@ pub use loading::Loading;
 pub use options::{option_infos, OptionInfo, OptionType, Options, OptionsBuilder, Scope, Value};
 pub use order::{estimate_batch, order, order_texts, partition, BatchEstimate, Parts, TableOrder};
 pub use pool::Pool;
-pub use results::{Finish, JobTotals, ResultInfo, TopToken, Values};
+pub use results::{Finish, JobTotals, ResultInfo, TextToken, TopToken, Values};
 pub use snapshot::SnapshotInfo;
 pub use source::{Bytes, Source};
 pub use system::{build_info, devices, features, has_feature, version, DeviceInfo};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use prefix_sys as sys;
 
-use crate::error::Status;
-use crate::raw::count;
+use crate::error::{Result, Status};
+use crate::raw::{count, read_array};
 use crate::Token;
 
 /// The values of all requests of a job, or of all items of a task, in one array.
@@ -55,6 +55,40 @@ pub struct TopToken {
     pub token: Token,
     /// Its log-probability, of the model's own logits.
     pub logprob: f32,
+}
+
+/// One of the tokens that a text is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextToken {
+    /// Which.
+    pub token: Token,
+    /// Its log-probability, of the model's own logits.
+    pub logprob: f32,
+    /// The byte of the text where it begins.
+    pub offset: usize,
+    /// The likeliest tokens of its place, with the option `top_logprobs`.
+    pub top: Vec<TopToken>,
+}
+
+/// Two arrays of one length: `function(tokens, capacity, needed, logprobs, error)`.
+pub(crate) fn read_top(
+    function: impl Fn(
+        *mut Token,
+        usize,
+        *mut usize,
+        *mut f32,
+        *mut sys::prefix_error,
+    ) -> sys::prefix_status,
+) -> Result<Vec<TopToken>> {
+    let mut logprobs: Vec<f32> = Vec::new();
+    let tokens = read_array(64, |tokens, capacity, needed, err| {
+        logprobs.resize(capacity, 0.0);
+        function(tokens, capacity, needed, logprobs.as_mut_ptr(), err)
+    })?;
+    let pairs = tokens.into_iter().zip(logprobs);
+    Ok(pairs
+        .map(|(token, logprob)| TopToken { token, logprob })
+        .collect())
 }
 
 /// Why a generation ended.

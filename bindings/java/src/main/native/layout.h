@@ -34,7 +34,7 @@ _Static_assert(offsetof(prefix_memory, kv_bytes_per_token) == 16, "prefix_memory
 _Static_assert(offsetof(prefix_memory, kv_budget_bytes) == 24, "prefix_memory.kv_budget_bytes");
 _Static_assert(offsetof(prefix_memory, activation_bytes) == 32, "prefix_memory.activation_bytes");
 _Static_assert(offsetof(prefix_memory, total_bytes) == 40, "prefix_memory.total_bytes");
-_Static_assert(sizeof(prefix_engine_stats) == 360, "prefix_engine_stats");
+_Static_assert(sizeof(prefix_engine_stats) == 376, "prefix_engine_stats");
 _Static_assert(offsetof(prefix_engine_stats, struct_size) == 0, "prefix_engine_stats.struct_size");
 _Static_assert(offsetof(prefix_engine_stats, reserved) == 4, "prefix_engine_stats.reserved");
 _Static_assert(offsetof(prefix_engine_stats, requests_waiting) == 8, "prefix_engine_stats.requests_waiting");
@@ -81,6 +81,8 @@ _Static_assert(offsetof(prefix_engine_stats, state_bytes) == 328, "prefix_engine
 _Static_assert(offsetof(prefix_engine_stats, state_evictions) == 336, "prefix_engine_stats.state_evictions");
 _Static_assert(offsetof(prefix_engine_stats, live_state_bytes_peak) == 344, "prefix_engine_stats.live_state_bytes_peak");
 _Static_assert(offsetof(prefix_engine_stats, gemm_flops) == 352, "prefix_engine_stats.gemm_flops");
+_Static_assert(offsetof(prefix_engine_stats, draft_tokens) == 360, "prefix_engine_stats.draft_tokens");
+_Static_assert(offsetof(prefix_engine_stats, draft_tokens_accepted) == 368, "prefix_engine_stats.draft_tokens_accepted");
 _Static_assert(sizeof(prefix_engine_info) == 80, "prefix_engine_info");
 _Static_assert(offsetof(prefix_engine_info, struct_size) == 0, "prefix_engine_info.struct_size");
 _Static_assert(offsetof(prefix_engine_info, layers) == 4, "prefix_engine_info.layers");

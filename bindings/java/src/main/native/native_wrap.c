@@ -6708,6 +6708,177 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1p
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1logprobs(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jobject jarg4, jobject jarg7, jobject jarg9) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  int64_t *arg9 = 0 ;
+  size_t arg10 ;
+  prefix_error *arg11 = 0 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  size_t value6 = 0 ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view9 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error11 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg11 = &error11;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_logprobs", "item", jarg2);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  {
+    if (jarg3 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_logprobs", "first", jarg3);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
+    arg3 = (size_t)jarg3;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_FLOAT, &view7)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
+    arg7 = (float *)view7.start;
+    arg8 = view7.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
+    arg9 = (int64_t *)view9.start;
+    arg10 = view9.count;
+  }
+  result = prefix_task_item_logprobs((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg11);
+
+  prefix_java_close(jenv, &view4, 0);
+  prefix_java_close(jenv, &view7, 0);
+  prefix_java_close(jenv, &view9, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1top(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jobject jarg4, jobject jarg7) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  size_t value6 = 0 ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error9 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg9 = &error9;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (jarg2 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_top", "item", jarg2);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg2 = (size_t)jarg2;
+  }
+  {
+    if (jarg3 < 0) {
+      prefix_java_negative(jenv, "prefix_task_item_top", "place", jarg3);
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg3 = (size_t)jarg3;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_FLOAT, &view7)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg7 = (float *)view7.start;
+    arg8 = view7.count;
+  }
+  result = prefix_task_item_top((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg9);
+
+  prefix_java_close(jenv, &view4, 0);
+  prefix_java_close(jenv, &view7, 0);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1all_1values(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;

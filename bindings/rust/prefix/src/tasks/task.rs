@@ -11,7 +11,10 @@ use prefix_sys::Init;
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
-use crate::{Done, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token, Values};
+use crate::results::read_top;
+use crate::{
+    Done, Event, EventStream, Events, Finished, JobTotals, ResultInfo, TextToken, Token, Values,
+};
 
 /// Texts at work. Clones are the same task; any thread may use it. When the last clone is gone, and every
 /// [`Finished`] and [`EventStream`] made from it, what is unfinished is cancelled.
@@ -198,6 +201,54 @@ impl Task {
         read_text(512, |buf, cap, needed, err| unsafe {
             sys::prefix_task_item_partial_text(self.raw(), item, buf, cap, needed, err)
         })
+    }
+
+    /// With the option `logprobs` or `top_logprobs`: the tokens that the text of an item is made of, from number `first`
+    /// on, without those of a stop text and without the one that ended the text. With the option `stream` also while
+    /// the text is written: those that begin in a piece are there as soon as the piece is.
+    pub fn logprobs(&self, item: usize, first: usize) -> Result<Vec<TextToken>> {
+        let (mut logprobs, mut offsets) = (Vec::new(), Vec::new());
+        // Safety: three buffers with their capacities.
+        let tokens = read_array(64, |tokens, capacity, needed, err| unsafe {
+            logprobs.resize(capacity, 0.0);
+            offsets.resize(capacity, 0);
+            sys::prefix_task_item_logprobs(
+                self.raw(),
+                item,
+                first,
+                tokens,
+                capacity,
+                needed,
+                logprobs.as_mut_ptr(),
+                capacity,
+                offsets.as_mut_ptr(),
+                capacity,
+                err,
+            )
+        })?;
+        let mut found: Vec<TextToken> = Vec::with_capacity(tokens.len());
+        for (i, ((token, logprob), offset)) in
+            tokens.into_iter().zip(logprobs).zip(offsets).enumerate()
+        {
+            // Where the first place has none, no place has.
+            let top = match found.first().is_some_and(|first| first.top.is_empty()) {
+                true => Vec::new(),
+                // Safety: two buffers with their capacities.
+                false => read_top(|tokens, n, needed, logprobs, err| unsafe {
+                    let (task, place) = (self.raw(), first + i);
+                    sys::prefix_task_item_top(
+                        task, item, place, tokens, n, needed, logprobs, n, err,
+                    )
+                })?,
+            };
+            found.push(TextToken {
+                token,
+                logprob,
+                offset: offset as usize,
+                top,
+            });
+        }
+        Ok(found)
     }
 
     /// The status of every item; [`Status::NoEvent`] for one that is unfinished.

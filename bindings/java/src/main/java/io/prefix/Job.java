@@ -14,7 +14,6 @@ import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Flow;
 import java.util.function.LongUnaryOperator;
-import java.util.function.ToLongBiFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -252,7 +251,7 @@ public final class Job extends Owned {
      */
     public List<List<TopToken>> top(int request) {
         result(request).check();
-        List<TopToken> all = topOf((tokens, logprobs) ->
+        List<TopToken> all = TopToken.of((tokens, logprobs) ->
                 call(raw -> Native.prefix_job_result_top(raw, request, tokens, logprobs)));
         if (all.isEmpty()) {
             return List.of();
@@ -274,20 +273,8 @@ public final class Job extends Owned {
      * @throws PrefixException OUT_OF_RANGE for a place that is not there
      */
     public List<TopToken> partialTop(int request, int place) {
-        return topOf((tokens, logprobs) ->
+        return TopToken.of((tokens, logprobs) ->
                 call(raw -> Native.prefix_job_partial_top(raw, request, place, tokens, logprobs)));
-    }
-
-    /** Two arrays of one length. */
-    private static List<TopToken> topOf(ToLongBiFunction<int[], float[]> get) {
-        float[][] logprobs = new float[1][];
-        int[] tokens = Buffers.ints(64, array -> {
-            logprobs[0] = new float[array.length];
-            return get.applyAsLong(array, logprobs[0]);
-        });
-        return IntStream.range(0, tokens.length)
-                .mapToObj(i -> new TopToken(tokens[i], logprobs[0][i]))
-                .toList();
     }
 
     /**

@@ -9,6 +9,7 @@ import io.prefix.internal.Native;
 import io.prefix.internal.Struct;
 import java.lang.ref.Reference;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
@@ -353,6 +354,48 @@ public final class Task extends Owned {
      */
     public String partialText(int item) {
         return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_partial_text(raw, item, buffer)));
+    }
+
+    /**
+     * With option logprobs or top_logprobs, the tokens that the text of an item is made of: without those of a stop text,
+     * and without the one that ended the text. With option stream also while the text is written: those that begin in a
+     * piece are there as soon as the piece is.
+     *
+     * @param item its number
+     * @return its tokens; empty without these options
+     * @throws PrefixException MISUSE while the item is unfinished, without option stream
+     */
+    public List<TextToken> logprobs(int item) {
+        return logprobs(item, 0);
+    }
+
+    /**
+     * The same from one token on.
+     *
+     * @param item its number
+     * @param first number of the first token that is wanted
+     * @return the tokens from there on
+     * @throws PrefixException OUT_OF_RANGE for a number beyond how many there are
+     */
+    public List<TextToken> logprobs(int item, int first) {
+        float[][] logprobs = new float[1][];
+        long[][] offsets = new long[1][];
+        int[] tokens = Buffers.ints(64, buffer -> {
+            logprobs[0] = new float[buffer.length];
+            offsets[0] = new long[buffer.length];
+            return call(raw ->
+                    Native.prefix_task_item_logprobs(raw, item, first, buffer, logprobs[0], offsets[0]));
+        });
+        List<TextToken> found = new ArrayList<>(tokens.length);
+        for (int i = 0; i < tokens.length; i++) {
+            long place = (long) first + i;
+            List<TopToken> top = i > 0 && found.get(0).top().isEmpty()
+                    ? List.of() // where one place has none, no place has
+                    : TopToken.of((ids, values) ->
+                            call(raw -> Native.prefix_task_item_top(raw, item, place, ids, values)));
+            found.add(new TextToken(tokens[i], logprobs[0][i], offsets[0][i], top));
+        }
+        return List.copyOf(found);
     }
 
     /**

@@ -564,4 +564,32 @@ class TasksTest {
         String text = Tasks.generate(engine, tokenizer, prompts, rules.maxTokens(8)).results().get(0);
         return text.replaceAll("\\x02+$", ""); // ends texts of the model, and is a character for the tokenizer
     }
+
+    @Test
+    void theTokensOfATextHaveLogProbabilities() throws Exception {
+        for (int likely : new int[] {0, 2}) {
+            Options options =
+                    new Options().maxTokens(100).ignoreEos(true).logprobs(true).topLogprobs(likely);
+            try (Task task = Task.create(engine, tokenizer, "generate", options);
+                    Batch batch = engine.batch()) {
+                task.add("one");
+                task.run();
+                batch.add(Request.generate(task.tokens(0)).options(options));
+                List<TextToken> tokens = task.logprobs(0);
+                assertEquals(100, tokens.size());
+                try (Job job = engine.run(batch)) {
+                    for (int i = 0; i < 100; i++) {
+                        assertEquals(job.tokens(0)[i], tokens.get(i).token());
+                        assertEquals(job.logprobs(0)[i], tokens.get(i).logprob());
+                        assertEquals(likely == 0 ? List.of() : job.top(0).get(i), tokens.get(i).top());
+                        assertTrue(tokens.get(i).offset() <= task.text(0).length());
+                    }
+                }
+                assertEquals(tokens.subList(97, 100), task.logprobs(0, 97));
+                assertEquals(List.of(), task.logprobs(0, 100));
+                PrefixException e = assertThrows(PrefixException.class, () -> task.logprobs(0, 101));
+                assertEquals(Status.OUT_OF_RANGE, e.status());
+            }
+        }
+    }
 }

@@ -37,7 +37,7 @@ public final class Layout {
     public static final int MEMORY_ACTIVATION_BYTES = 32;
     public static final int MEMORY_TOTAL_BYTES = 40;
 
-    public static final int ENGINE_STATS_SIZE = 360;
+    public static final int ENGINE_STATS_SIZE = 376;
     public static final int ENGINE_STATS_STRUCT_SIZE = 0;
     public static final int ENGINE_STATS_RESERVED = 4;
     public static final int ENGINE_STATS_REQUESTS_WAITING = 8;
@@ -84,6 +84,8 @@ public final class Layout {
     public static final int ENGINE_STATS_STATE_EVICTIONS = 336;
     public static final int ENGINE_STATS_LIVE_STATE_BYTES_PEAK = 344;
     public static final int ENGINE_STATS_GEMM_FLOPS = 352;
+    public static final int ENGINE_STATS_DRAFT_TOKENS = 360;
+    public static final int ENGINE_STATS_DRAFT_TOKENS_ACCEPTED = 368;
 
     public static final int ENGINE_INFO_SIZE = 80;
     public static final int ENGINE_INFO_STRUCT_SIZE = 0;

@@ -405,6 +405,10 @@ public final class Native {
 
   public static long prefix_task_item_partial_text(long task, long item, Object buf) { return NativeJNI.prefix_task_item_partial_text(task, item, buf); }
 
+  public static long prefix_task_item_logprobs(long task, long item, long first, Object tokens, Object logprobs, Object offsets) { return NativeJNI.prefix_task_item_logprobs(task, item, first, tokens, logprobs, offsets); }
+
+  public static long prefix_task_item_top(long task, long item, long place, Object tokens, Object logprobs) { return NativeJNI.prefix_task_item_top(task, item, place, tokens, logprobs); }
+
   public static long prefix_task_all_values(long task, Object out) { return NativeJNI.prefix_task_all_values(task, out); }
 
   public static long prefix_task_statuses(long task, Object out) { return NativeJNI.prefix_task_statuses(task, out); }

@@ -193,6 +193,8 @@ final class NativeJNI {
   public final static native long prefix_task_item_values(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_task_item_text(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_task_item_partial_text(long jarg1, long jarg2, Object jarg3);
+  public final static native long prefix_task_item_logprobs(long jarg1, long jarg2, long jarg3, Object jarg4, Object jarg7, Object jarg9);
+  public final static native long prefix_task_item_top(long jarg1, long jarg2, long jarg3, Object jarg4, Object jarg7);
   public final static native long prefix_task_all_values(long jarg1, Object jarg2);
   public final static native long prefix_task_statuses(long jarg1, Object jarg2);
   public final static native long prefix_task_first_failure(long jarg1);
