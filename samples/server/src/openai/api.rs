@@ -33,8 +33,8 @@ impl Api {
         }
     }
 
-    pub fn whole(self, index: usize, text: &str, finish: &str) -> Value {
-        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
+    pub fn whole(self, index: usize, text: &str, finish: &str, logprobs: Value) -> Value {
+        let mut choice = json!({"index": index, "logprobs": logprobs, "finish_reason": finish});
         match self {
             Api::Completions => choice["text"] = json!(text),
             Api::Chat => {
@@ -45,8 +45,8 @@ impl Api {
     }
 
     /// A piece of a text; the first of a chat says whose turn it is.
-    pub fn piece(self, index: usize, text: &str, first: bool) -> Value {
-        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": null});
+    pub fn piece(self, index: usize, text: &str, first: bool, logprobs: Value) -> Value {
+        let mut choice = json!({"index": index, "logprobs": logprobs, "finish_reason": null});
         match (self, first) {
             (Api::Completions, _) => choice["text"] = json!(text),
             (Api::Chat, true) => choice["delta"] = json!({"role": "assistant", "content": text}),
@@ -56,8 +56,8 @@ impl Api {
     }
 
     /// The end of a text, which may have no piece before it.
-    pub fn end(self, index: usize, finish: &str, first: bool) -> Value {
-        let mut choice = self.piece(index, "", first);
+    pub fn end(self, index: usize, finish: &str, first: bool, logprobs: Value) -> Value {
+        let mut choice = self.piece(index, "", first, logprobs);
         choice["finish_reason"] = json!(finish);
         if let (Api::Chat, false) = (self, first) {
             choice["delta"] = json!({});

@@ -30,7 +30,6 @@ pub struct Asked {
     ignore_eos: Option<bool>,
     n: Option<usize>,
     best_of: Option<usize>,
-    logprobs: Option<Value>,
     tool_choice: Option<Value>,
     modalities: Option<Vec<String>>,
     pub stream: Option<bool>,
@@ -38,17 +37,15 @@ pub struct Asked {
 }
 
 /// Fields of this API and of vLLM's that would change the answer.
-const NOT_SERVED: [&str; 12] = [
+const NOT_SERVED: [&str; 10] = [
     "bad_words",
     "function_call",
     "functions",
     "include_stop_str_in_output",
     "length_penalty",
     "logits_processors",
-    "prompt_logprobs",
     "reasoning_effort",
     "stop_token_ids",
-    "top_logprobs",
     "truncate_prompt_tokens",
     "use_beam_search",
 ];
@@ -119,14 +116,8 @@ impl Asked {
             false => Ok(()),
             true => Err(Failure::field(field, "is not served")),
         };
-        fields.refuse(&["logprobs"])?;
         fields.refuse(&NOT_SERVED)?;
         fields.refuse_off(&NOT_OFF)?;
-        // 0 of them are still those of the chosen tokens.
-        none(
-            "logprobs",
-            self.logprobs.as_ref().is_some_and(Value::is_number),
-        )?;
         let others = self.modalities.iter().flatten();
         none("modalities", others.into_iter().any(|one| one != "text"))?;
         let choice = self.tool_choice.as_ref();
@@ -189,9 +180,6 @@ impl Asked {
                 &tokens[..],
             )?;
         }
-        if let Some(tokens) = self.min_tokens {
-            put(&mut options, "min_tokens", "min_tokens", tokens)?;
-        }
         if let Some(on) = self.ignore_eos {
             options.put("ignore_eos", on)?;
         }
@@ -200,4 +188,32 @@ impl Asked {
         }
         Ok(options)
     }
+
+    /// What goes with the length of the answer.
+    pub fn put_lengths(&self, options: &mut prefix::Options, most: usize) -> Result<()> {
+        options.put("max_tokens", most)?;
+        match self.min_tokens {
+            Some(least) => put(options, "min_tokens", "min_tokens", least),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the engine finds wrong with an option when it knows the model and the other options is wrong with the field.
+pub fn name(failure: Failure) -> Failure {
+    for (field, option) in [
+        ("logit_bias", "logit_bias"),
+        ("allowed_token_ids", "allowed_tokens"),
+        ("min_tokens", "min_tokens"),
+    ] {
+        let said = failure.message.strip_prefix(option);
+        if let Some(said) = said.filter(|said| said.starts_with([' ', '['])) {
+            return Failure {
+                field: Some(field.into()),
+                message: said.trim_start().to_string(),
+                ..failure
+            };
+        }
+    }
+    failure
 }

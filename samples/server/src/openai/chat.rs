@@ -28,7 +28,7 @@ struct ChatAsked {
 }
 
 /// What the library has no way to do.
-const NOT_SERVED: [&str; 3] = ["chat_template", "echo", "add_special_tokens"];
+const NOT_SERVED: [&str; 2] = ["chat_template", "add_special_tokens"];
 
 pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response> {
     let (call, fields) = Call::begin(&app, &headers, body).await?;

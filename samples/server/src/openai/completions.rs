@@ -29,7 +29,7 @@ enum Prompt {
 pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response> {
     let (call, fields) = Call::begin(&app, &headers, body).await?;
     let asked: CompletionAsked = fields.read()?;
-    fields.refuse(&["echo", "suffix"])?;
+    fields.refuse(&["suffix"])?;
     fields.refuse_off(&["add_special_tokens"])?;
     let prompts = match asked.prompt {
         Prompt::One(prompt) => vec![prompt],

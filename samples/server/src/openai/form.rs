@@ -56,6 +56,8 @@ struct Schema {
 #[derive(Debug, PartialEq)]
 pub struct Rule {
     pub field: &'static str,
+    /// Of a field that has several.
+    member: Option<&'static str>,
     pub option: &'static str,
     pub text: String,
 }
@@ -64,9 +66,28 @@ impl Rule {
     fn new(field: &'static str, option: &'static str, text: impl Into<String>) -> Rule {
         Rule {
             field,
+            member: None,
             option,
             text: text.into(),
         }
+    }
+
+    fn of(self, member: &'static str) -> Rule {
+        Rule {
+            member: Some(member),
+            ..self
+        }
+    }
+
+    /// Why it cannot be kept to, as well as another one.
+    fn against(&self, other: &Rule) -> Failure {
+        let message = match (self.member, other.member) {
+            (Some(one), Some(two)) => {
+                format!("has members {two} and {one}, which ask for different forms of the text")
+            }
+            _ => format!("asks for one form of the text, {} for another", other.field),
+        };
+        Failure::field(self.field, message)
     }
 
     /// What the library says of the option is wrong with the field.
@@ -97,20 +118,23 @@ impl Form {
         rules.extend(of_choices("guided_choice", &self.guided_choice)?);
         if let Some(asked) = &self.structured_outputs {
             let field = "structured_outputs";
-            rules.extend(of_schema(field, &asked.json)?);
-            rules.extend(of_text(field, "regex", &asked.regex));
-            rules.extend(of_text(field, "grammar", &asked.grammar));
-            rules.extend(of_choices(field, &asked.choice)?);
-            if asked.json_object == Some(true) {
-                rules.push(Rule::new(field, "json_schema", OBJECT));
+            let object = Rule::new(field, "json_schema", OBJECT);
+            for (member, rule) in [
+                ("json", of_schema(field, &asked.json)?),
+                ("regex", of_text(field, "regex", &asked.regex)),
+                ("grammar", of_text(field, "grammar", &asked.grammar)),
+                ("choice", of_choices(field, &asked.choice)?),
+                (
+                    "json_object",
+                    asked.json_object.unwrap_or(false).then_some(object),
+                ),
+            ] {
+                rules.extend(rule.map(|rule| rule.of(member)));
             }
         }
         let mut rules = rules.into_iter();
         match (rules.next(), rules.next()) {
-            (Some(first), Some(second)) => {
-                let message = format!("asks for one form of the text, {} for another", first.field);
-                Err(Failure::field(second.field, message))
-            }
+            (Some(first), Some(second)) => Err(second.against(&first)),
             (rule, _) => Ok(rule),
         }
     }
@@ -298,6 +322,16 @@ mod tests {
                 r#"{"response_format": {"type": "json_object"}, "guided_regex": "a"}"#,
                 "guided_regex",
                 "response_format for another",
+            ),
+            (
+                r#"{"structured_outputs": {"regex": "a", "json": {}}}"#,
+                "structured_outputs",
+                "has members json and regex",
+            ),
+            (
+                r#"{"structured_outputs": {"regex": "a"}, "guided_regex": "a"}"#,
+                "structured_outputs",
+                "asks for one form of the text, guided_regex for another",
             ),
         ] {
             let failure = rule(body).unwrap_err();

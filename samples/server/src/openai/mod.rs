@@ -6,5 +6,6 @@ pub mod chat;
 pub mod completions;
 pub mod embeddings;
 mod form;
+mod logprobs;
 pub mod models;
 pub mod writing;

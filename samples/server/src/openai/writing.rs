@@ -19,12 +19,13 @@ use axum::http::header::{HeaderName, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
 use futures_util::stream;
-use prefix::{EventKind, EventStream, Finish, Task};
+use prefix::{EventKind, EventStream, Finish, Task, Tokenizer};
 use serde_json::{json, Value};
 
 use super::api::Api;
-use super::asked::Asked;
+use super::asked::{self, Asked};
 use super::form::{Form, Rule};
+use super::logprobs::{self, Tokens, Told};
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind, Result};
@@ -62,8 +63,8 @@ pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) ->
     let rule = fields.read::<Form>()?.rule()?;
     let written = write_by(call, api, fields, items, &rule).await;
     written.map_err(|failure| match &rule {
-        Some(rule) => rule.name(failure),
-        None => failure,
+        Some(rule) => rule.name(asked::name(failure)),
+        None => asked::name(failure),
     })
 }
 
@@ -82,6 +83,11 @@ async fn write_by(
         return Err(Failure::new(Kind::NotServed, message));
     }
     let (mut options, items) = (asked.options(&call, api)?, Arc::new(items));
+    let likely = logprobs::asked(api, fields)?;
+    if let Some(likely) = likely {
+        options.put("logprobs", true)?;
+        options.put("top_logprobs", likely)?;
+    }
     if let Some(rule) = rule {
         options.put(rule.option, &*rule.text)?;
     }
@@ -99,7 +105,7 @@ async fn write_by(
             })
         }
     };
-    options.put("max_tokens", length)?;
+    asked.put_lengths(&mut options, length)?;
     let streamed = asked.stream == Some(true);
     let name = call.app.config.name.clone();
     let head = json!({"id": ids::next(api.id()), "object": api.object(streamed), "created": ids::now(), "model": name});
@@ -109,11 +115,17 @@ async fn write_by(
                 builder.add(&items[..]).map(drop)
             })
             .await?;
-        let choices = (0..task.len()).map(|item| {
-            let finish = finish_of(task.info(item)?.finish);
-            Ok(api.whole(item, &task.text(item)?, finish))
-        });
-        let choices: Vec<Value> = choices.collect::<Result<_>>()?;
+        let choices = match likely {
+            None => choices(api, &task, None)?,
+            // Each token is asked for, with all that were likely in its place.
+            Some(_) => {
+                let (task, tokenizer) = (task.clone(), call.app.tokenizer.clone());
+                app::blocking(&call.app.gate, move || {
+                    choices(api, &task, Some(&tokenizer))
+                })
+                .await?
+            }
+        };
         let mut answer = head;
         answer["choices"] = json!(choices);
         answer["usage"] = usage(&task)?;
@@ -134,6 +146,7 @@ async fn write_by(
         head,
         with_usage,
         begun: vec![false; task.len()],
+        told: likely.map(|_| (0..task.len()).map(|_| Told::default()).collect()),
         unfinished: task.len(),
         events: task.event_stream(),
         task,
@@ -159,6 +172,25 @@ async fn write_by(
     Ok((kind, Body::from_stream(pieces)).into_response())
 }
 
+/// The texts of a task that is done; with a tokenizer also their tokens.
+fn choices(api: Api, task: &Task, tokenizer: Option<&Tokenizer>) -> Result<Vec<Value>> {
+    let choices = (0..task.len()).map(|item| {
+        let finish = finish_of(task.info(item)?.finish);
+        let text = task.text(item)?;
+        let logprobs = match tokenizer {
+            Some(tokenizer) => {
+                let mut told = Told::default();
+                let mut tokens = told.piece(task, item, &text)?;
+                tokens.extend(told.rest(task, item)?);
+                tokens.json(api, tokenizer)?
+            }
+            None => Value::Null,
+        };
+        Ok(api.whole(item, &text, finish, logprobs))
+    });
+    choices.collect()
+}
+
 /// An answer that is being written.
 struct Flow {
     api: Api,
@@ -166,6 +198,8 @@ struct Flow {
     with_usage: bool,
     /// Of each text whether a piece of it was sent.
     begun: Vec<bool>,
+    /// The same for their tokens, where these are asked for.
+    told: Option<Vec<Told>>,
     unfinished: usize,
     events: EventStream,
     task: Task,
@@ -217,13 +251,15 @@ impl Flow {
     fn take(&mut self, item: usize, event: EventKind) -> Result<()> {
         match event {
             EventKind::Text(text) => {
+                let logprobs = self.tell(item, |told, task| told.piece(task, item, &text))?;
                 let first = self.begin(item);
-                self.send_choice(self.api.piece(item, &text, first));
+                self.send_choice(self.api.piece(item, &text, first, logprobs));
             }
             EventKind::Finished { .. } => {
                 let finish = finish_of(self.task.info(item)?.finish);
+                let logprobs = self.tell(item, |told, task| told.rest(task, item))?;
                 let first = self.begin(item);
-                self.send_choice(self.api.end(item, finish, first));
+                self.send_choice(self.api.end(item, finish, first, logprobs));
                 self.unfinished = self.unfinished.saturating_sub(1);
                 if self.unfinished == 0 {
                     if self.with_usage {
@@ -245,6 +281,20 @@ impl Flow {
             _ => {}
         }
         Ok(())
+    }
+
+    /// The tokens that go out with a piece of a text, or with its end.
+    fn tell(
+        &mut self,
+        item: usize,
+        tokens: impl FnOnce(&mut Told, &Task) -> Result<Tokens>,
+    ) -> Result<Value> {
+        let told = self.told.as_mut().and_then(|told| told.get_mut(item));
+        let tokens = told.map(|told| tokens(told, &self.task)).transpose()?;
+        match tokens {
+            Some(tokens) if !tokens.is_empty() => tokens.json(self.api, &self.call.app.tokenizer),
+            _ => Ok(Value::Null),
+        }
     }
 
     /// Whether this is the first that is sent of a text.

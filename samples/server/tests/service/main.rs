@@ -6,6 +6,7 @@ mod fields;
 mod form;
 mod heads;
 mod limits;
+mod logprobs;
 mod paths;
 mod support;
 mod tenants;

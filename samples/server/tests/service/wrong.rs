@@ -60,9 +60,9 @@ fn what_is_wrong_is_named() {
         ),
         (
             "/v1/completions",
-            json!({"prompt": "a", "logprobs": 0}),
+            json!({"prompt": "a", "logprobs": 21}),
             400,
-            "logprobs",
+            "logprobs: is 21; served are whole numbers from 0 to 20",
         ),
         (
             "/v1/chat/completions",
@@ -172,9 +172,9 @@ fn what_is_wrong_is_named() {
         ),
         (
             "/v1/completions",
-            json!({"prompt": "a", "logprobs": 3}),
+            json!({"prompt": "a", "structured_outputs": {"regex": "a", "choice": ["a"]}}),
             400,
-            "logprobs",
+            "structured_outputs: has members regex and choice, which ask for different forms of the text",
         ),
         (
             "/v1/completions",
