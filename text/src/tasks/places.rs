@@ -94,7 +94,7 @@ fn begins(tokens: &[Vec<u8>], text: &str) -> Vec<usize> {
     let (mut end, mut left) = (text.len(), tokens.len());
     while let Some(last) = tokens[..left].last() {
         let begin = end.wrapping_sub(last.len());
-        if !text[..end].as_bytes().ends_with(last) || !text.is_char_boundary(begin) {
+        if !text.as_bytes()[..end].ends_with(last) || !text.is_char_boundary(begin) {
             break;
         }
         (end, left) = (begin, left - 1);
