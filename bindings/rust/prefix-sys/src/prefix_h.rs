@@ -271,10 +271,12 @@ pub struct prefix_engine_stats {
     pub state_evictions: i64,
     pub live_state_bytes_peak: i64,
     pub gemm_flops: i64,
+    pub draft_tokens: i64,
+    pub draft_tokens_accepted: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 360usize];
+    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 376usize];
     ["Alignment of prefix_engine_stats"][::core::mem::align_of::<prefix_engine_stats>() - 8usize];
     ["Offset of field: prefix_engine_stats::struct_size"]
         [::core::mem::offset_of!(prefix_engine_stats, struct_size) - 0usize];
@@ -368,6 +370,10 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_stats, live_state_bytes_peak) - 344usize];
     ["Offset of field: prefix_engine_stats::gemm_flops"]
         [::core::mem::offset_of!(prefix_engine_stats, gemm_flops) - 352usize];
+    ["Offset of field: prefix_engine_stats::draft_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, draft_tokens) - 360usize];
+    ["Offset of field: prefix_engine_stats::draft_tokens_accepted"]
+        [::core::mem::offset_of!(prefix_engine_stats, draft_tokens_accepted) - 368usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
