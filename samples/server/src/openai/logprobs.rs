@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use prefix::{Status, Task, TextToken, Token, Tokenizer, TopToken};
+use prefix::{Status, TextToken, Token, Tokenizer, TopToken};
 use serde::Deserialize;
 use serde_json::{json, Map, Value};
 
@@ -84,6 +84,10 @@ fn count(field: &'static str, value: &Value) -> Result<usize> {
     }
 }
 
+/// The tokens of a text from a number on, as far as they are there.
+pub trait Read: Fn(usize) -> prefix::Result<Vec<TextToken>> {}
+impl<F: Fn(usize) -> prefix::Result<Vec<TextToken>>> Read for F {}
+
 /// The tokens of one text, as far as they were told with its pieces.
 #[derive(Debug, Default)]
 pub struct Told {
@@ -102,13 +106,13 @@ pub struct Told {
 pub struct Tokens(Vec<(TextToken, usize)>);
 
 impl Told {
-    /// The tokens that begin in the next piece of a text.
-    pub fn piece(&mut self, task: &Task, item: usize, piece: &str) -> Result<Tokens> {
+    /// The tokens that begin in the next piece of a text. `read` gives those from a number on.
+    pub fn piece(&mut self, read: impl Read, piece: &str) -> Result<Tokens> {
         let end = self.told + piece.len();
         let mut tokens = Tokens::default();
         loop {
             if self.waiting.is_empty() {
-                self.read(task, item)?;
+                self.read(&read)?;
             }
             match self.waiting.pop_front() {
                 Some(next) if next.offset < end => {
@@ -128,14 +132,14 @@ impl Told {
     }
 
     /// The others, when all pieces were told: those of white space behind the text.
-    pub fn rest(&mut self, task: &Task, item: usize) -> Result<Tokens> {
-        self.read(task, item)?;
+    pub fn rest(&mut self, read: impl Read) -> Result<Tokens> {
+        self.read(&read)?;
         let rest = self.waiting.drain(..).map(|next| (next, self.characters));
         Ok(Tokens(rest.collect()))
     }
 
-    fn read(&mut self, task: &Task, item: usize) -> Result<()> {
-        let more = task.logprobs(item, self.read)?;
+    fn read(&mut self, read: &impl Read) -> Result<()> {
+        let more = read(self.read)?;
         self.read += more.len();
         self.waiting.extend(more);
         Ok(())
@@ -358,20 +362,43 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_counted_piece_by_piece() {
-        let mut told = Told::default();
-        for (piece, offsets) in [
-            ("a\u{e9}", [(0, 0), (1, 1)]),
-            ("\u{6f22}b", [(3, 2), (6, 3)]),
-        ] {
-            for (byte, characters) in offsets {
-                told.count(byte, piece);
-                assert_eq!(told.characters, characters);
+    fn a_token_is_told_with_the_piece_that_it_begins_in() {
+        // White space in front, a character of two tokens, a token in two pieces, white space behind.
+        let all: Vec<TextToken> = [0, 0, 1, 1, 3, 6, 8]
+            .iter()
+            .enumerate()
+            .map(|(token, offset)| TextToken {
+                token: token as Token,
+                logprob: -1.0,
+                offset: *offset,
+                top: Vec::new(),
+            })
+            .collect();
+        // However far the library is when it is asked.
+        for ahead in [1, 2, all.len()] {
+            let read = |first: usize| Ok(all[first..(first + ahead).min(all.len())].to_vec());
+            let (mut told, mut found) = (Told::default(), Vec::new());
+            for piece in ["a\u{e9}", "bcd", "ef"] {
+                found.push(told.piece(read, piece).unwrap());
             }
-            let end = told.told + piece.len();
-            told.count(end, piece);
-            told.told = end;
+            found.push(told.rest(|first| Ok(all[first..].to_vec())).unwrap());
+            let found: Vec<Vec<(Token, usize)>> = found
+                .iter()
+                .map(|tokens| {
+                    tokens
+                        .0
+                        .iter()
+                        .map(|(token, at)| (token.token, *at))
+                        .collect()
+                })
+                .collect();
+            let pieces = [
+                vec![(0, 0), (1, 0), (2, 1), (3, 1)],
+                vec![(4, 2)],
+                vec![(5, 5)],
+                vec![(6, 7)],
+            ];
+            assert_eq!(found, pieces, "{ahead}");
         }
-        assert_eq!(told.characters, 4);
     }
 }

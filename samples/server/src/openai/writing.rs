@@ -180,8 +180,9 @@ fn choices(api: Api, task: &Task, tokenizer: Option<&Tokenizer>) -> Result<Vec<V
         let logprobs = match tokenizer {
             Some(tokenizer) => {
                 let mut told = Told::default();
-                let mut tokens = told.piece(task, item, &text)?;
-                tokens.extend(told.rest(task, item)?);
+                let read = |first| task.logprobs(item, first);
+                let mut tokens = told.piece(read, &text)?;
+                tokens.extend(told.rest(read)?);
                 tokens.json(api, tokenizer)?
             }
             None => Value::Null,
@@ -251,13 +252,16 @@ impl Flow {
     fn take(&mut self, item: usize, event: EventKind) -> Result<()> {
         match event {
             EventKind::Text(text) => {
-                let logprobs = self.tell(item, |told, task| told.piece(task, item, &text))?;
+                let logprobs = self.tell(item, |told, task| {
+                    told.piece(|n| task.logprobs(item, n), &text)
+                })?;
                 let first = self.begin(item);
                 self.send_choice(self.api.piece(item, &text, first, logprobs));
             }
             EventKind::Finished { .. } => {
                 let finish = finish_of(self.task.info(item)?.finish);
-                let logprobs = self.tell(item, |told, task| told.rest(task, item))?;
+                let logprobs =
+                    self.tell(item, |told, task| told.rest(|n| task.logprobs(item, n)))?;
                 let first = self.begin(item);
                 self.send_choice(self.api.end(item, finish, first, logprobs));
                 self.unfinished = self.unfinished.saturating_sub(1);
