@@ -400,6 +400,37 @@ def recipes() -> dict:
     return files
 
 
+def constraints() -> dict:
+    choices = bytes(i * 53 % 256 for i in range(16))
+
+    def schema(value) -> bytes:
+        return b"\0" + choices + dump(value)
+
+    def regex(text: str) -> bytes:
+        return b"\1" + choices + text.encode()
+
+    def grammar(text: str) -> bytes:
+        return b"\2" + choices + text.encode()
+
+    lines = (ROOT / "text" / "tests" / "fixtures" / "schemas.jsonl").read_text().splitlines()
+    cases = [json.loads(line) for line in lines]
+    files = {case["name"].replace(" ", "_").replace("$", "").replace(".", "_"): schema(case["schema"]) for case in cases}
+    return files | {
+        "circle": schema({"allOf": [{"$ref": "#/d/a"}, {"$ref": "#/d/b"}], "d": {
+            "a": {"properties": {"x": {"$ref": "#/d/a"}, "z": {"enum": [1, 2]}}},
+            "b": {"properties": {"x": {"$ref": "#/d/b"}, "z": {"enum": [2, 3]}}}}}),
+        "factors": schema({"allOf": [{"multipleOf": 0.25, "minimum": 1}, {"multipleOf": 3, "type": ["number", "string"]}]}),
+        "counted": schema({"type": "object", "properties": {"a": {}, "b": {}}, "additionalProperties": False, "minProperties": 1,
+                           "maxProperties": 1}),
+        "formats": schema({"anyOf": [{"type": "string", "format": name} for name in (
+            "date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri")]}),
+        "words": regex("yes|no"), "class": regex("(?i)[a-c\u00e9]{2,4}\\d+\\.[^\\n\"]?(x|)*$"), "nested": regex("((a{3}){3}|b*?)+\\p{L}"),
+        "sum": grammar('start: sum\nsum: part ("+" part)*\npart: NUMBER | "(" sum ")"\nNUMBER: /[0-9]{1,3}/\n'),
+        "call": grammar('start: "call " %json {"type": "array", "items": {"type": "integer"}} "x"~2..4\n'),
+        "terminals": grammar('%ignore /[ \\t]+/\nstart: (A | b) "x"? // c\nA: /a+/ & ~/aa/\nb[max_tokens=3]: "b"i %regex {"substring_words": "a b"}\n'),
+    }
+
+
 # ---- the cache -------------------------------------------------------------------------------------------------------
 
 def snapshot_index(namespaces: list, nodes: list) -> bytes:
@@ -502,7 +533,7 @@ def traces() -> dict:
 
 
 TARGETS = {
-    "adapter": adapters, "cache_sim": operations, "chat": chats, "config": configs, "disk_page": disk_pages, "gguf": ggufs,
+    "adapter": adapters, "cache_sim": operations, "chat": chats, "config": configs, "constraint": constraints, "disk_page": disk_pages, "gguf": ggufs,
     "json": lambda: {"all": b'{"a":[1,-2,3.5e7,true,false,null,"x\\u00e9\\n\\ud83d\\ude00"],"b":{"c":[],"d":{}}}',
                      "numbers": b"[[[[1]]],18446744073709551615,-9223372036854775808,1e300,0.1,-0]"},
     "packed": all_packed, "quantised": all_quantised, "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors,

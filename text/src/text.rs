@@ -2,7 +2,7 @@
 //! loading, so every method may be called from any thread.
 
 use crate::chat::Templates;
-use crate::constraint::Vocabulary;
+use crate::constraint::{Kept, Vocabulary};
 use crate::error::{Error, Result};
 use crate::load::Source;
 use crate::pieces::Pieces;
@@ -46,7 +46,7 @@ pub struct Text {
     renamed: OnceLock<Box<Renamed>>,
     pieces: Pieces,
     /// The tokens by their bytes, for texts that are written by rules; made at first use.
-    vocabulary: OnceLock<Arc<Vocabulary>>,
+    vocabulary: Kept<Vocabulary>,
     /// Whether offsets leave out the spaces of a token.
     trims_offsets: bool,
     kind: &'static str,
@@ -146,7 +146,7 @@ impl Text {
             trims_offsets: trims_offsets(&tokenizer),
             copies: Default::default(),
             renamed: OnceLock::new(),
-            vocabulary: OnceLock::new(),
+            vocabulary: Kept::new(),
             kind,
             ends: as_tokens(&ends),
             size,
@@ -340,20 +340,18 @@ impl Text {
 
     /// The tokens by their bytes, for texts that are written by rules.
     pub fn vocabulary(&self) -> Result<Arc<Vocabulary>> {
-        if let Some(made) = self.vocabulary.get() {
-            return Ok(made.clone());
-        }
-        let mut words = Vec::new();
-        for id in 0..self.size {
-            words.push(match self.pieces.is_special(id) {
-                true => Vec::new(),
-                false => self.pieces.bytes(&self.tokenizer, id),
-            });
-        }
-        self.check_sum(&words)?;
-        let ends: Vec<u32> = self.ends.iter().map(|id| *id as u32).collect();
-        let made = Arc::new(Vocabulary::new(words, &ends)?);
-        Ok(self.vocabulary.get_or_init(|| made).clone())
+        self.vocabulary.get(|| {
+            let mut words = Vec::new();
+            for id in 0..self.size {
+                words.push(match self.pieces.is_special(id) {
+                    true => Vec::new(),
+                    false => self.pieces.bytes(&self.tokenizer, id),
+                });
+            }
+            self.check_sum(&words)?;
+            let ends: Vec<u32> = self.ends.iter().map(|id| *id as u32).collect();
+            Vocabulary::new(words, &ends)
+        })
     }
 
     /// Whether the bytes of tokens are those of their text: a tokenizer that puts spaces between words, or takes some

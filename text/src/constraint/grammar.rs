@@ -13,19 +13,32 @@ const MOST_DEPTH: usize = 128;
 /// Rules and terminals, each of which may lead to the next one.
 const MOST_RULES: usize = 4096;
 
-/// What its schemas cost; an error when it is too much.
-pub fn check(text: &str) -> Result<usize> {
+/// The grammar with its schemas as the crate takes them, and what they cost; an error when it is too much.
+pub fn ready(text: &str) -> Result<(String, usize)> {
     let (mut depth, mut rules, mut regexes, mut cost) = (0usize, 0, 0, 0);
+    let mut ready = String::new();
     let mut rest = text;
     while let Some((part, after)) = cut(rest) {
+        let given = &rest[..rest.len() - after.len()];
+        let mut own = None;
         match part {
             Part::Open => depth += 1,
             Part::Close => depth = depth.saturating_sub(1),
             Part::Colon => rules += 1,
             Part::Regex(bytes) => regexes += bytes,
-            Part::Json(value) => cost += schema::cost(&value)?,
+            Part::Json => cost += given.len(),
+            Part::Schema(value) => {
+                let (schema, its) = schema::ready(&value)?;
+                cost += its;
+                // What follows stays in its line.
+                own = Some(format!(
+                    "%json {schema}{}",
+                    "\n".repeat(given.matches('\n').count())
+                ));
+            }
             Part::Other => {}
         }
+        ready += own.as_deref().unwrap_or(given);
         rest = after;
         for (what, count, most) in [
             ("brackets within brackets", depth, MOST_DEPTH),
@@ -41,7 +54,7 @@ pub fn check(text: &str) -> Result<usize> {
             }
         }
     }
-    Ok(cost)
+    Ok((ready + rest, cost))
 }
 
 enum Part {
@@ -50,7 +63,9 @@ enum Part {
     Colon,
     /// Bytes of a regular expression.
     Regex(usize),
-    Json(Value),
+    Schema(Value),
+    /// That is no schema.
+    Json,
     Other,
 }
 
@@ -79,14 +94,18 @@ fn cut(text: &str) -> Option<(Part, &str)> {
             }
         }
         '%' => {
-            let json = ["%json", "%llguidance", "%regex"];
-            let Some(word) = json.iter().find(|word| text.starts_with(**word)) else {
+            let words = ["%json", "%llguidance", "%regex"];
+            let Some(word) = words.iter().find(|word| text.starts_with(**word)) else {
                 return other(1);
             };
             let rest = &text[word.len()..];
             let mut values = Deserializer::from_str(rest).into_iter::<Value>();
             let value = values.next()?.ok()?;
-            Some((Part::Json(value), &rest[values.byte_offset()..]))
+            let part = match *word {
+                "%json" => Part::Schema(value),
+                _ => Part::Json,
+            };
+            Some((part, &rest[values.byte_offset()..]))
         }
         _ => other(first.len_utf8()),
     }

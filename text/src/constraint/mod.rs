@@ -4,7 +4,7 @@
 //! ```text
 //!   Vocabulary   the tokens of a tokenizer, once for each           (vocabulary.rs)
 //!       │
-//!   Rules ──> bounds checked ──> Compiled, once for each task       (rules.rs, schema.rs, grammar.rs, compiled.rs)
+//!   Rules ──> bounds checked ──> Compiled, once for each task       (rules.rs, schema/, grammar.rs, compiled.rs)
 //!                                   │ begin
 //!                                Following: allow, accept, allow... one for each text   (following.rs)
 //! ```
@@ -15,12 +15,22 @@
 mod compiled;
 mod following;
 mod grammar;
+mod kept;
+#[cfg(test)]
+mod realistic;
 mod rules;
 mod said;
 mod schema;
+#[cfg(any(test, feature = "fuzzing"))]
+mod trying;
+#[cfg(test)]
+mod validity;
 mod vocabulary;
 
 pub use compiled::Compiled;
 pub use following::Following;
+pub use kept::Kept;
 pub use rules::Rules;
+#[cfg(feature = "fuzzing")]
+pub use trying::try_input;
 pub use vocabulary::Vocabulary;

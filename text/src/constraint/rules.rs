@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::pipeline::meter::room;
 use llguidance::api::TopLevelGrammar;
 use llguidance::derivre::RegexBuilder;
-use serde_json::{Map, Value};
 
 /// Longest text of a schema or grammar.
 const MOST_BYTES: usize = 256 << 10;
@@ -17,9 +16,6 @@ const ROOM: usize = 16 << 20;
 const ROOM_COST: usize = 2 << 10;
 const ROOM_REGEX: usize = 8 << 10;
 const ROOM_GRAMMAR: usize = 512;
-
-/// Between the words of JSON.
-const WHITE_SPACE: &str = r"[ \n\r\t]{1,64}";
 
 #[derive(Debug)]
 pub enum Rules {
@@ -58,10 +54,9 @@ impl Rules {
         }
         match self {
             Rules::Schema(text) => {
-                let mut value = crate::json::parse(text).map_err(Error::argument)?;
-                schema::drop_widest_bounds(&mut value);
-                room(ROOM + schema::check(&value)? * ROOM_COST)?;
-                set_defaults(&mut value);
+                let value = crate::json::parse(text).map_err(Error::argument)?;
+                let (value, cost) = schema::ready(&value)?;
+                room(ROOM + cost * ROOM_COST)?;
                 Ok(TopLevelGrammar::from_json_schema(value))
             }
             Rules::Regex(text) => {
@@ -70,34 +65,11 @@ impl Rules {
                 Ok(TopLevelGrammar::from_regex(text))
             }
             Rules::Grammar(text) => {
-                room(ROOM + bytes * ROOM_GRAMMAR + grammar::check(text)? * ROOM_COST)?;
-                Ok(TopLevelGrammar::from_lark(text.clone()))
+                let (text, cost) = grammar::ready(text)?;
+                room(ROOM + bytes * ROOM_GRAMMAR + cost * ROOM_COST)?;
+                Ok(TopLevelGrammar::from_lark(text))
             }
         }
-    }
-}
-
-/// What the crate does with a schema, as far as that does not say it itself.
-fn set_defaults(schema: &mut Value) {
-    if *schema == Value::Bool(true) {
-        *schema = Value::Object(Map::new());
-    }
-    let Value::Object(schema) = schema else {
-        return;
-    };
-    let own = schema
-        .entry("x-guidance")
-        .or_insert_with(|| Value::Object(Map::new()));
-    let Value::Object(own) = own else {
-        return;
-    };
-    // Where a oneOf may be true of two of its options, the crate asks for leave to take it for anyOf. Schemas that name
-    // their options by reference, as those of tagged unions do, could not be used without.
-    own.entry("coerce_one_of").or_insert(Value::Bool(true));
-    // Without an end a model may write nothing else.
-    if own.get("whitespace_flexible") != Some(&Value::Bool(false)) {
-        own.entry("whitespace_pattern")
-            .or_insert(Value::from(WHITE_SPACE));
     }
 }
 

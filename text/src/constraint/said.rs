@@ -2,9 +2,8 @@
 
 /// Longest sentence: it may repeat a part of the text.
 const MOST: usize = 240;
-/// What the crate says where it could be made to take references to other documents.
-const FOREIGN: &str =
-    "Only absolute $ref's (#/...) are supported without 'referencing' feature; ref";
+/// What the crate says where an intersection would have no end.
+const CIRCLE: &str = "circular references with sibling keys are not supported";
 
 pub fn said(error: &str) -> String {
     let first = error.lines().next().unwrap_or_default();
@@ -23,8 +22,8 @@ pub fn said(error: &str) -> String {
         None => match of_grammar(first) {
             Some((line, column, rest)) => format!("line {line}, column {column}: {rest}"),
             None => first.replace(
-                FOREIGN,
-                "$ref begins with \"#/\" and names a place in the schema; there is",
+                CIRCLE,
+                "what stands beside $ref, or with it in allOf, cannot be put into a schema that it is a part of",
             ),
         },
     };

@@ -5,47 +5,52 @@ use crate::engine::{Constrains, Constraint, Engine, Steps};
 use crate::error::Result;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-pub struct Constrained {
-    pub constraint: Constraint,
-    told: Arc<Told>,
-}
+/// The rules of a task.
+pub struct Constrained(Arc<Compiled>);
 
-/// Why texts ended in error: the engine knows a number.
-#[derive(Default)]
-struct Told(Mutex<String>);
+/// Why the text of an item ended in error: the engine knows a number.
+#[derive(Clone, Default)]
+pub struct Told(Arc<Mutex<String>>);
 
 impl Told {
     fn lock(&self) -> MutexGuard<'_, String> {
         self.0.lock().unwrap_or_else(|e| e.into_inner())
     }
+
+    /// Empty when the rules did not end it.
+    pub fn reason(&self) -> String {
+        self.lock().clone()
+    }
 }
 
+/// The rules of one item.
 struct Grammar {
-    compiled: Compiled,
-    told: Arc<Told>,
+    compiled: Arc<Compiled>,
+    told: Told,
 }
 
 struct Writing {
     following: Following,
-    told: Arc<Told>,
+    told: Told,
 }
 
 impl Constrained {
-    pub fn new(engine: &Engine, compiled: Compiled) -> Result<Constrained> {
-        let told = Arc::new(Told::default());
-        let grammar = Grammar {
-            compiled,
-            told: told.clone(),
-        };
-        Ok(Constrained {
-            constraint: engine.constraint(Arc::new(grammar))?,
-            told,
-        })
+    pub fn new(compiled: Compiled) -> Constrained {
+        Constrained(Arc::new(compiled))
     }
 
-    /// The last reason why a text could not go on; empty when there was none.
-    pub fn reason(&self) -> String {
-        self.told.lock().clone()
+    /// For the request of an item, and where they will tell why they ended its text.
+    pub fn of_item(&self, engine: &Engine) -> Result<(Constraint, Told)> {
+        let grammar = self.grammar();
+        let told = grammar.told.clone();
+        Ok((engine.constraint(Arc::new(grammar))?, told))
+    }
+
+    fn grammar(&self) -> Grammar {
+        Grammar {
+            compiled: self.0.clone(),
+            told: Told::default(),
+        }
     }
 }
 
@@ -79,5 +84,25 @@ impl Steps for Writing {
     fn accept(&mut self, token: i32) -> bool {
         let accepted = self.following.accept(token as u32);
         self.tell(accepted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::constraint::{Rules, Vocabulary};
+
+    #[test]
+    fn an_item_has_the_reason_of_its_own_text() {
+        let words = [&b"a"[..], b"b", b""].map(<[u8]>::to_vec);
+        let vocabulary = || Ok(Arc::new(Vocabulary::new(words.to_vec(), &[2])?));
+        let compiled = Compiled::new(&Rules::Regex("ab".into()), 3, vocabulary).unwrap();
+        let constrained = Constrained::new(compiled);
+        let items = [constrained.grammar(), constrained.grammar()];
+        let mut texts = items.each_ref().map(Grammar::begin);
+        assert!(texts[0].accept(0) && texts[1].accept(0));
+        assert!(!texts[0].accept(0) && texts[1].accept(1));
+        assert!(!items[0].told.reason().is_empty());
+        assert_eq!(items[1].told.reason(), "");
     }
 }

@@ -86,7 +86,7 @@ impl Setup {
                 true => Some(number("top_logprobs")?),
                 false => None,
             },
-            constrained: constrained(&engine, &text, &options, &request, info.vocabulary)?,
+            constrained: constrained(&text, &options, &request, info.vocabulary)?,
             dimensions,
             positions: info.max_positions as usize,
             generated: number("max_tokens")?,
@@ -253,7 +253,6 @@ fn request_options(
 }
 
 fn constrained(
-    engine: &Engine,
     text: &Text,
     options: &Options,
     request: &engine::Options,
@@ -269,7 +268,7 @@ fn constrained(
         )));
     }
     let compiled = Compiled::new(rules, vocabulary as usize, || text.vocabulary())?;
-    Constrained::new(engine, compiled).map(Some)
+    Ok(Some(Constrained::new(compiled)))
 }
 
 /// As the engine spells it.

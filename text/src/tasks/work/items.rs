@@ -79,8 +79,8 @@ impl Work {
             item.message = printable(&job.message(index)?);
             // The engine knows that rules ended the text, and not why.
             let by_rules = item.message.starts_with("the constraint's ");
-            if let (Some(constrained), true) = (&setup.constrained, by_rules) {
-                item.message += &format!(" ({})", printable(&constrained.reason()));
+            if let (Some(told), true) = (&sent.told, by_rules) {
+                item.message += &format!(" ({})", printable(&told.reason()));
             }
             if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
                 info.status = over.code as i32;

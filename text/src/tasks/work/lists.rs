@@ -93,6 +93,7 @@ impl Work {
             was_cut: false,
             lengths: Vec::new(),
             block: Some(SentBlock { list, documents }),
+            told: None,
             is_read: false,
         });
         Ok((block, tokens))

@@ -57,13 +57,19 @@ impl Work {
         chunk: &mut Chunk,
     ) -> Result<(Vec<i32>, usize)> {
         let asked = self.setup.ask(&self.inputs, item, prompts)?;
+        let rules = self.setup.constrained.as_ref();
+        let rules = rules.map(|rules| rules.of_item(&self.setup.engine));
+        let rules = rules.transpose()?;
         chunk
             .batch
             .add(&asked.tokens, &asked.request, &self.setup.request)?;
-        if let Some(constrained) = &self.setup.constrained {
-            let index = chunk.items.len();
-            chunk.batch.constrain(index, &constrained.constraint)?;
-        }
+        let told = match rules {
+            Some((constraint, told)) => {
+                chunk.batch.constrain(chunk.items.len(), &constraint)?;
+                Some(told)
+            }
+            None => None,
+        };
         let (choices, lengths) = match &asked.request {
             Request::Choices { tokens, offsets } => {
                 let lengths = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
@@ -76,6 +82,7 @@ impl Work {
             was_cut: asked.was_cut,
             lengths,
             block: None,
+            told,
             is_read: false,
         });
         Ok((asked.tokens, choices))

@@ -4,6 +4,7 @@ use super::list_state::{ListWork, SentBlock};
 use super::texts::Texts;
 use crate::engine::{Batch, Job};
 use crate::error::Error;
+use crate::tasks::constrained::Told;
 use crate::tasks::inputs::Inputs;
 use crate::tasks::prompt::Prompts;
 use crate::tasks::results::{Item, Results};
@@ -50,6 +51,8 @@ pub struct Sent {
     pub lengths: Vec<usize>,
     /// Of a list, which has more items than the one above.
     pub block: Option<SentBlock>,
+    /// Why rules ended its text.
+    pub told: Option<Told>,
     /// Its result was taken.
     pub is_read: bool,
 }

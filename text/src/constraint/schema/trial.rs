@@ -1,0 +1,650 @@
+//! What a schema costs the crate before its own limits count: how deep it goes, and how much it copies.
+//!
+//! An object with several of $ref, allOf, anyOf and so on is their intersection. The crate makes it of copies: of each
+//! part, one for each alternative of the others, with all that a reference there names. A chain of such references
+//! doubles with every link. So the same steps are taken here first, in the same order, with copies that share what they
+//! are copies of: what each would take is known without taking it. The crate refuses more than 50,000 steps itself.
+
+use super::bounds::Bounds;
+use super::shape::{Array, Factor, Kind, Named, Object, Part, Shape, Text};
+use super::words::{schemas, TYPES};
+use crate::error::{Error, Result};
+use llguidance::derivre::{Regex, RegexBuilder};
+use llguidance::regex_to_lark;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+/// Copies and steps, each of some microseconds and kilobytes.
+pub const MOST_COST: usize = 100_000;
+/// Schemas within each other and from reference to reference, which the crate goes down on its stack.
+const MOST_LEVELS: usize = 4000;
+/// Names of properties of one object, which the crate takes one within the other.
+const MOST_NAMES: usize = 2000;
+/// How far the crate goes into an intersection.
+const MOST_MEETINGS: usize = 128;
+/// Looks at two options, whether they overlap, that take as long as a step.
+const LOOKS: usize = 8;
+/// As the crate has it where it looks for the pattern that a name has.
+const PATTERN_FUEL: u64 = 10_000;
+
+/// What a clean schema costs; an error when that is too much.
+pub fn cost(schema: &Value) -> Result<usize> {
+    let mut trial = Trial {
+        root: schema,
+        spent: 0,
+        looks: 0,
+        level: 0,
+        seen: HashSet::new(),
+        made: HashMap::new(),
+        patterns: HashMap::new(),
+    };
+    let Value::Object(root) = schema else {
+        return Ok(1);
+    };
+    let whole = match trial.schema(root) {
+        Ok(whole) => whole,
+        Err(Stop::Refused) => return Ok(trial.spent),
+        Err(Stop::TooMuch(error)) => return Err(error),
+    };
+    let mut cost = trial.spent;
+    for shape in trial.made.values().chain([&whole]) {
+        if shape.names > MOST_NAMES {
+            return Err(Error::range(format!(
+                "{} names of properties in one object; the limit is {MOST_NAMES}",
+                shape.names
+            )));
+        }
+        cost = cost.saturating_add(shape.grammar);
+    }
+    check(cost)?;
+    Ok(cost)
+}
+
+fn check(cost: usize) -> Result<()> {
+    match cost <= MOST_COST {
+        true => Ok(()),
+        false => Err(Error::range(format!(
+            "its parts are more than {MOST_COST} units with the copies that intersections make, the limit"
+        ))),
+    }
+}
+
+/// Why nothing comes of a schema.
+enum Stop {
+    TooMuch(Error),
+    /// The crate will say what is wrong.
+    Refused,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::TooMuch(error)
+    }
+}
+
+type Made<T> = std::result::Result<T, Stop>;
+
+struct Trial<'a> {
+    root: &'a Value,
+    spent: usize,
+    looks: usize,
+    level: usize,
+    /// References that were come to, and what they name where that was made.
+    seen: HashSet<&'a str>,
+    made: HashMap<Rc<str>, Part>,
+    patterns: HashMap<Rc<str>, Option<Regex>>,
+}
+
+impl<'a> Trial<'a> {
+    fn spend(&mut self, units: usize) -> Made<()> {
+        self.spent = self.spent.saturating_add(units);
+        Ok(check(self.spent)?)
+    }
+
+    fn schema_of(&mut self, value: &'a Value) -> Made<Part> {
+        match value {
+            Value::Bool(true) => Ok(Shape::new(Kind::Any)),
+            Value::Bool(false) => Ok(Shape::new(Kind::Never)),
+            Value::Object(all) => self.schema(all),
+            _ => Err(Stop::Refused),
+        }
+    }
+
+    fn schema(&mut self, object: &'a Map<String, Value>) -> Made<Part> {
+        self.spend(1)?;
+        self.level += 1;
+        if self.level > MOST_LEVELS {
+            return Err(Stop::TooMuch(Error::range(format!(
+                "more than {MOST_LEVELS} levels with those of its references, the limit"
+            ))));
+        }
+        let made = self.parts(object)?;
+        self.level -= 1;
+        self.normal(made)
+    }
+
+    /// The intersection of its parts.
+    fn parts(&mut self, object: &'a Map<String, Value>) -> Made<Part> {
+        let mut whole = Shape::new(Kind::Any);
+        let mut has_own = false;
+        for (key, value) in object {
+            whole = match (&**key, value) {
+                ("$schema" | "$defs" | "x-guidance", _) => continue,
+                ("const", value) => {
+                    let one = self.value(value)?;
+                    self.meet(&whole, &one, 0)?
+                }
+                ("enum", Value::Array(all)) => {
+                    let options = all.iter().map(|one| self.value(one)).collect::<Made<_>>()?;
+                    let either = self.either(options, false);
+                    self.meet(&whole, &either, 0)?
+                }
+                ("allOf", Value::Array(all)) => all.iter().try_fold(whole, |whole, one| {
+                    let one = self.schema_of(one)?;
+                    self.meet(&whole, &one, 0)
+                })?,
+                ("anyOf" | "oneOf", Value::Array(all)) => {
+                    let options: Made<_> = all.iter().map(|one| self.schema_of(one)).collect();
+                    let either = self.either(options?, key == "oneOf");
+                    self.meet(&whole, &either, 0)?
+                }
+                ("$ref", Value::String(name)) => self.reference(whole, name)?,
+                ("enum" | "allOf" | "anyOf" | "oneOf" | "$ref", _) => return Err(Stop::Refused),
+                // All of them are one part; they stand together.
+                _ if has_own => continue,
+                _ => {
+                    has_own = true;
+                    let own = self.own(object)?;
+                    self.meet(&whole, &own, 0)?
+                }
+            };
+        }
+        Ok(whole)
+    }
+
+    fn reference(&mut self, whole: Part, name: &'a str) -> Made<Part> {
+        if self.seen.insert(name) {
+            let target = match name.strip_prefix("#/$defs/") {
+                Some(key) => self.root["$defs"].get(key).ok_or(Stop::Refused)?,
+                None => self.root,
+            };
+            let target = self.schema_of(target)?;
+            self.made.insert(name.into(), target);
+        }
+        match whole.kind {
+            Kind::Any => Ok(Shape::new(Kind::Ref(name.into()))),
+            _ => {
+                let target = self.named(name)?;
+                self.meet(&whole, &target, 1)
+            }
+        }
+    }
+
+    /// A copy of what a reference names.
+    fn named(&mut self, name: &str) -> Made<Part> {
+        // A schema with parts that is a part of itself has none yet.
+        let target = self.made.get(name).cloned().ok_or(Stop::Refused)?;
+        self.spend(target.copy)?;
+        Ok(target)
+    }
+
+    /// What the words say that are one part together.
+    fn own(&mut self, object: &'a Map<String, Value>) -> Made<Part> {
+        match object.get("type") {
+            Some(Value::String(kind)) => self.of_type(kind, object),
+            Some(Value::Array(kinds)) => {
+                let kinds = kinds.iter().map(|kind| kind.as_str().ok_or(Stop::Refused));
+                let kinds = kinds.collect::<Made<Vec<_>>>()?;
+                self.of_types(&kinds, object)
+            }
+            None => self.of_types(&TYPES, object),
+            Some(_) => Err(Stop::Refused),
+        }
+    }
+
+    fn of_types(&mut self, kinds: &[&str], object: &'a Map<String, Value>) -> Made<Part> {
+        let options = kinds.iter().map(|kind| self.of_type(kind, object));
+        let options = options.collect::<Made<Vec<_>>>()?;
+        Ok(match <[Part; 1]>::try_from(options) {
+            Ok([one]) => one,
+            Err(options) => self.either(options, false),
+        })
+    }
+
+    fn of_type(&mut self, kind: &str, object: &'a Map<String, Value>) -> Made<Part> {
+        self.spend(1)?;
+        let has = |keys: &[&str]| keys.iter().filter(|key| object.contains_key(**key)).count();
+        Ok(Shape::new(match kind {
+            "null" => Kind::Null,
+            "boolean" => Kind::Boolean(None),
+            "number" | "integer" => Kind::Number {
+                factor: match object.get("multipleOf") {
+                    Some(factor) => {
+                        let number = factor.as_f64().and_then(Factor::new);
+                        Some(number.ok_or(Stop::Refused)?)
+                    }
+                    None => None,
+                },
+                bounds: Bounds::of(object),
+                words: has(&[
+                    "minimum",
+                    "maximum",
+                    "exclusiveMinimum",
+                    "exclusiveMaximum",
+                    "multipleOf",
+                ]),
+            },
+            "string" => Kind::Text(Text {
+                literal: None,
+                patterns: has(&["pattern", "format"]),
+                bytes: object
+                    .get("pattern")
+                    .and_then(Value::as_str)
+                    .map_or(0, str::len),
+                has_length: has(&["minLength", "maxLength"]) > 0,
+            }),
+            "array" => Kind::Array(self.array(object)?),
+            "object" => {
+                let object = self.object(object)?;
+                match object.is_empty() {
+                    true => Kind::Never,
+                    false => Kind::Object(object),
+                }
+            }
+            _ => return Err(Stop::Refused),
+        }))
+    }
+
+    fn array(&mut self, object: &'a Map<String, Value>) -> Made<Array> {
+        let (items, more) = (object.get("items"), object.get("additionalItems"));
+        // Before 2020 the first items stood where those behind them stand now.
+        let (first, items) = match items {
+            Some(Value::Array(_)) => (items, more),
+            items => (object.get("prefixItems"), items),
+        };
+        let first = first.and_then(Value::as_array).map_or(&[][..], |all| all);
+        let first = first.iter().map(|one| self.schema_of(one));
+        Ok(Array {
+            first: first.collect::<Made<_>>()?,
+            items: items.map(|one| self.schema_of(one)).transpose()?,
+        })
+    }
+
+    fn object(&mut self, object: &'a Map<String, Value>) -> Made<Object> {
+        let mut made = Object::default();
+        let number = |key| object.get(key).and_then(Value::as_u64).map(|n| n as usize);
+        made.least = number("minProperties").unwrap_or(0);
+        made.most = number("maxProperties");
+        for (name, one) in schemas(object, "properties").into_iter().flatten() {
+            let one = self.schema_of(one)?;
+            made.named.add(&name.as_str().into(), one);
+        }
+        for (pattern, one) in schemas(object, "patternProperties").into_iter().flatten() {
+            let one = self.schema_of(one)?;
+            made.patterns.add(&pattern.as_str().into(), one);
+        }
+        self.compare_patterns(&made)?;
+        if made.patterns.len() > 0 {
+            let named = std::mem::take(&mut made.named);
+            for (name, one) in named.iter() {
+                let both = match self.pattern_of(&made, name)? {
+                    Some(other) => {
+                        self.spend(other.copy)?;
+                        self.meet(one, &other, 0)?
+                    }
+                    None => one.clone(),
+                };
+                made.named.add(name, both);
+            }
+        }
+        let others = object.get("additionalProperties");
+        made.others = others.map(|one| self.schema_of(one)).transpose()?;
+        if let Some(Value::Array(all)) = object.get("required") {
+            for name in all {
+                let name = name.as_str().ok_or(Stop::Refused)?;
+                made.required.add(&name.into(), ());
+            }
+        }
+        Ok(made)
+    }
+
+    /// Patterns of names are read, and held against each other, wherever an object is made.
+    fn compare_patterns(&mut self, object: &Object) -> Made<()> {
+        let bytes: usize = object.patterns.names().map(|pattern| pattern.len()).sum();
+        let count = object.patterns.len();
+        let pairs = count.saturating_mul(count.saturating_sub(1)) / 2;
+        self.spend(pairs.saturating_mul(1000).saturating_add(bytes / 16))
+    }
+
+    fn pattern_of(&mut self, object: &Object, name: &str) -> Made<Option<Part>> {
+        for (pattern, part) in object.patterns.iter() {
+            self.spend(1 + name.len() / 64)?;
+            let regex = self.patterns.entry(pattern.clone()).or_insert_with(|| {
+                let mut builder = RegexBuilder::new();
+                let made = builder.mk_regex_for_serach(&regex_to_lark(pattern, "dw"));
+                builder.to_regex_limited(made.ok()?, PATTERN_FUEL).ok()
+            });
+            if regex.as_mut().ok_or(Stop::Refused)?.is_match(name) {
+                return Ok(Some(part.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a property of this name must be.
+    fn property(&mut self, object: &Object, name: &str) -> Made<Part> {
+        if let Some(named) = object.named.get(name) {
+            return Ok(named.clone());
+        }
+        let of_pattern = self.pattern_of(object, name)?;
+        Ok(of_pattern.unwrap_or_else(|| or_any(&object.others)))
+    }
+
+    /// The schema of this one value.
+    fn value(&mut self, value: &Value) -> Made<Part> {
+        let kind = match value {
+            Value::Null => Kind::Null,
+            Value::Bool(one) => Kind::Boolean(Some(*one)),
+            Value::Number(_) => Kind::Number {
+                factor: None,
+                bounds: Bounds::default(),
+                words: 0,
+            },
+            Value::String(text) => Kind::Text(Text {
+                literal: Some(text.as_str().into()),
+                ..Text::default()
+            }),
+            Value::Array(all) => Kind::Array(Array {
+                first: all.iter().map(|one| self.value(one)).collect::<Made<_>>()?,
+                items: Some(Shape::new(Kind::Never)),
+            }),
+            Value::Object(all) => {
+                let mut object = Object {
+                    others: Some(Shape::new(Kind::Never)),
+                    ..Object::default()
+                };
+                for (name, one) in all {
+                    let one = self.value(one)?;
+                    object.named.add(&name.as_str().into(), one);
+                }
+                for name in object.named.names() {
+                    object.required.add(name, ());
+                }
+                Kind::Object(object)
+            }
+        };
+        self.spend(1)?;
+        Ok(Shape::new(kind))
+    }
+
+    fn either(&self, options: Vec<Part>, is_one: bool) -> Part {
+        Shape::new(Kind::Either { options, is_one })
+    }
+
+    /// Of parts of the same kind the values that both have. `depth`: of intersections within each other.
+    fn meet(&mut self, a: &Part, b: &Part, depth: usize) -> Made<Part> {
+        self.spend(1)?;
+        if depth > MOST_MEETINGS {
+            return Err(Stop::Refused);
+        }
+        let met = match (&a.kind, &b.kind) {
+            (Kind::Any, _) => b.clone(),
+            (_, Kind::Any) => a.clone(),
+            (Kind::Never, _) | (_, Kind::Never) => Shape::new(Kind::Never),
+            (Kind::Ref(name), _) => {
+                let a = self.named(name)?;
+                self.meet(&a, b, depth + 2)?
+            }
+            (_, Kind::Ref(name)) => {
+                let b = self.named(name)?;
+                self.meet(a, &b, depth + 2)?
+            }
+            // The options of a oneOf go first, on either side.
+            (Kind::Either { options, is_one }, other)
+                if *is_one || !matches!(other, Kind::Either { is_one: true, .. }) =>
+            {
+                let met = options.iter().map(|option| {
+                    self.spend(b.copy)?;
+                    self.meet(option, b, depth + 1)
+                });
+                let met = met.collect::<Made<_>>()?;
+                self.either(met, *is_one)
+            }
+            (_, Kind::Either { options, is_one }) => {
+                let met = options.iter().map(|option| {
+                    self.spend(a.copy)?;
+                    self.meet(a, option, depth + 1)
+                });
+                let met = met.collect::<Made<_>>()?;
+                self.either(met, *is_one)
+            }
+            (Kind::Null, Kind::Null) => a.clone(),
+            (Kind::Boolean(one), Kind::Boolean(other)) => match (one, other) {
+                (one, other) if one == other || other.is_none() => a.clone(),
+                (None, _) => b.clone(),
+                _ => Shape::new(Kind::Never),
+            },
+            (Kind::Number { .. }, Kind::Number { .. }) => {
+                Shape::new(met_numbers(&a.kind, &b.kind)?)
+            }
+            (Kind::Text(one), Kind::Text(other)) => Shape::new(Kind::Text(met_texts(one, other))),
+            (Kind::Array(one), Kind::Array(other)) => {
+                let array = self.met_arrays(one, other, depth + 1)?;
+                Shape::new(Kind::Array(array))
+            }
+            (Kind::Object(one), Kind::Object(other)) => {
+                let object = self.met_objects(one, other, depth + 1)?;
+                Shape::new(match object.is_empty() {
+                    true => Kind::Never,
+                    false => Kind::Object(object),
+                })
+            }
+            _ => Shape::new(Kind::Never),
+        };
+        self.normal(met)
+    }
+
+    fn met_arrays(&mut self, a: &Array, b: &Array, depth: usize) -> Made<Array> {
+        let count = a.first.len().max(b.first.len());
+        let mut first = Vec::new();
+        for at in 0..count {
+            let mut item = |array: &Array| -> Made<Part> {
+                match array.first.get(at) {
+                    Some(item) => Ok(item.clone()),
+                    None => {
+                        let item = or_any(&array.items);
+                        self.spend(item.copy)?;
+                        Ok(item)
+                    }
+                }
+            };
+            let (one, other) = (item(a)?, item(b)?);
+            first.push(self.meet(&one, &other, depth)?);
+        }
+        let items = self.both(&a.items, &b.items, depth)?;
+        Ok(Array { first, items })
+    }
+
+    fn met_objects(&mut self, a: &Object, b: &Object, depth: usize) -> Made<Object> {
+        let mut both = Object {
+            required: union(&a.required, &b.required),
+            least: a.least.max(b.least),
+            most: a.most.into_iter().chain(b.most).min(),
+            ..Object::default()
+        };
+        for name in a.named.names().chain(b.named.names()) {
+            if both.named.has(name) {
+                continue;
+            }
+            let (one, other) = (self.property(a, name)?, self.property(b, name)?);
+            self.spend(match a.named.has(name) {
+                true => other.copy,
+                false => one.copy,
+            })?;
+            let met = self.meet(&one, &other, depth)?;
+            both.named.add(name, met);
+        }
+        for (own, object) in [(a, b), (b, a)] {
+            for (pattern, part) in own.patterns.iter() {
+                if both.patterns.has(pattern) {
+                    continue;
+                }
+                let other = object.patterns.get(pattern).or(object.others.as_ref());
+                let met = match other {
+                    Some(other) => {
+                        self.spend(other.copy)?;
+                        self.meet(part, other, depth)?
+                    }
+                    None => part.clone(),
+                };
+                both.patterns.add(pattern, met);
+            }
+        }
+        self.compare_patterns(&both)?;
+        both.others = self.both(&a.others, &b.others, depth)?;
+        Ok(both)
+    }
+
+    fn both(&mut self, a: &Option<Part>, b: &Option<Part>, depth: usize) -> Made<Option<Part>> {
+        Ok(match (a, b) {
+            (Some(a), Some(b)) => Some(self.meet(a, b, depth)?),
+            (a, b) => a.as_ref().or(b.as_ref()).cloned(),
+        })
+    }
+
+    /// Without options that none has, and those of options in their place.
+    fn normal(&mut self, part: Part) -> Made<Part> {
+        let Kind::Either { options, is_one } = &part.kind else {
+            return Ok(part);
+        };
+        let mut all: Vec<Part> = Vec::new();
+        for option in options {
+            match &option.kind {
+                Kind::Any if !is_one => return Ok(option.clone()),
+                Kind::Never => {}
+                Kind::Either {
+                    options,
+                    is_one: its,
+                } if its == is_one => all.extend(options.iter().cloned()),
+                _ => all.push(option.clone()),
+            }
+        }
+        if all.len() < 2 {
+            return Ok(all.pop().unwrap_or_else(|| Shape::new(Kind::Never)));
+        }
+        let is_one = *is_one && !self.are_apart(&all)?;
+        Ok(self.either(all, is_one))
+    }
+
+    /// Whether no value is of two of these, as far as the crate looks.
+    fn are_apart(&mut self, options: &[Part]) -> Made<bool> {
+        for (at, one) in options.iter().enumerate() {
+            for other in &options[at + 1..] {
+                if !self.is_apart(one, other)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn is_apart(&mut self, a: &Part, b: &Part) -> Made<bool> {
+        self.looks += 1;
+        self.spend(usize::from(self.looks.is_multiple_of(LOOKS)))?;
+        Ok(match (&a.kind, &b.kind) {
+            (Kind::Never, _) | (_, Kind::Never) => true,
+            (Kind::Any | Kind::Ref(_), _) | (_, Kind::Any | Kind::Ref(_)) => false,
+            (Kind::Boolean(one), Kind::Boolean(other)) => {
+                one.is_some() && other.is_some() && one != other
+            }
+            (Kind::Either { options, .. }, _) => {
+                for option in options {
+                    if !self.is_apart(option, b)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (_, Kind::Either { options, .. }) => {
+                for option in options {
+                    if !self.is_apart(a, option)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (Kind::Text(one), Kind::Text(other)) => {
+                one.literal.is_some() && other.literal.is_some() && one.literal != other.literal
+            }
+            (Kind::Object(one), Kind::Object(other)) => {
+                for name in union(&one.required, &other.required).names() {
+                    let (one, other) = (self.property(one, name)?, self.property(other, name)?);
+                    if self.is_apart(&one, &other)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            (one, other) => std::mem::discriminant(one) != std::mem::discriminant(other),
+        })
+    }
+}
+
+fn union(a: &Named<()>, b: &Named<()>) -> Named<()> {
+    let mut both = Named::default();
+    a.names()
+        .chain(b.names())
+        .for_each(|name| both.add(name, ()));
+    both
+}
+
+fn or_any(part: &Option<Part>) -> Part {
+    part.clone().unwrap_or_else(|| Shape::new(Kind::Any))
+}
+
+fn met_numbers(a: &Kind, b: &Kind) -> Result<Kind> {
+    let (
+        Kind::Number {
+            factor,
+            bounds,
+            words,
+        },
+        Kind::Number {
+            factor: other,
+            bounds: others,
+            words: more,
+        },
+    ) = (a, b)
+    else {
+        return Ok(Kind::Never);
+    };
+    let bounds = bounds.meet(*others);
+    if let Some((key, bound, _)) = bounds.mistaken() {
+        return Err(Error::range(format!(
+            "{key} is {bound} and the other bound, in another part of allOf, less than 1 away; one schema can say both"
+        )));
+    }
+    Ok(Kind::Number {
+        factor: match (*factor, *other) {
+            (Some(one), Some(other)) => Some(one.meet(other).map_err(Error::range)?),
+            (one, other) => one.or(other),
+        },
+        bounds,
+        words: words + more,
+    })
+}
+
+fn met_texts(a: &Text, b: &Text) -> Text {
+    let says = |text: &Text| text.literal.is_some() || text.patterns > 0;
+    // The crate goes on with both where each says something, as with patterns.
+    let is_both = says(a) && says(b);
+    let patterns = |text: &Text| text.patterns + usize::from(is_both && text.literal.is_some());
+    let literal = a.literal.as_ref().or(b.literal.as_ref());
+    Text {
+        literal: literal.filter(|_| !is_both).cloned(),
+        patterns: patterns(a) + patterns(b),
+        bytes: a.bytes + b.bytes,
+        has_length: a.has_length || b.has_length,
+    }
+}
