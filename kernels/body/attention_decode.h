@@ -60,52 +60,37 @@ struct DecodeSlot {
   }
 };
 
+// The producer: brings the pages of a split.
 template <int D, class Producer>
-class DecodeProducer {
+PREFIX_BODY void bring_pages(Producer& producer, const DecodeKernelArgs& a,
+                             const DecodeSplit& split, int head) {
   using Shared = DecodeShared<D>;
-  static constexpr int kBatch = 8;  // entries of the list that are loaded at once
-
- public:
-  PREFIX_BODY DecodeProducer(Producer& producer, const DecodeKernelArgs& a,
-                             const DecodeSplit& split, int head)
-      : p_(producer), a_(a), split_(split), head_(head) {}
-
-  PREFIX_BODY void run() {
-    DecodeSlot slot;
-    DecodePage now[kBatch], next[kBatch];
-    if (split_.page_begin < split_.page_end) load(split_.page_begin, next);
-    for (int at = split_.page_begin; at < split_.page_end; at += kBatch) {
-      PREFIX_UNROLL
-      for (int i = 0; i < kBatch; ++i) now[i] = next[i];
-      load(at + kBatch, next);  // on their way meanwhile
-      PREFIX_UNROLL
-      for (int i = 0; i < kBatch; ++i) {
-        if (at + i >= split_.page_end) break;
-        bring(now[i], slot);
-        slot.advance();
-      }
+  constexpr int kBatch = 8;  // entries of the list that are loaded at once
+  const auto load = [&](int at, DecodePage(&out)[kBatch]) {
+    PREFIX_UNROLL
+    for (int i = 0; i < kBatch; ++i) out[i] = a.list[smaller(at + i, split.page_end - 1)];
+  };
+  DecodeSlot slot;
+  DecodePage now[kBatch], next[kBatch];
+  if (split.page_begin < split.page_end) load(split.page_begin, next);
+  for (int at = split.page_begin; at < split.page_end; at += kBatch) {
+    PREFIX_UNROLL
+    for (int i = 0; i < kBatch; ++i) now[i] = next[i];
+    load(at + kBatch, next);  // on their way meanwhile
+    PREFIX_UNROLL
+    for (int i = 0; i < kBatch; ++i) {
+      if (at + i >= split.page_end) break;
+      producer.wait(decode_empty(slot.index), slot.parity ^ 1);
+      producer.set(Shared::header(slot.index), now[i]);
+      producer.expect(decode_full(slot.index), Shared::kSlotBytes);
+      producer.copy(
+          Shared::slot(slot.index),
+          a.pages.layer + now[i].page * a.pages.page_stride + head * 2 * a.pages.block_bytes,
+          Shared::kSlotBytes, decode_full(slot.index));
+      slot.advance();
     }
   }
-
- private:
-  PREFIX_BODY void load(int at, DecodePage (&out)[kBatch]) const {
-    PREFIX_UNROLL
-    for (int i = 0; i < kBatch; ++i) out[i] = a_.list[smaller(at + i, split_.page_end - 1)];
-  }
-  PREFIX_BODY void bring(const DecodePage& page, const DecodeSlot& slot) {
-    p_.wait(decode_empty(slot.index), slot.parity ^ 1);
-    p_.set(Shared::header(slot.index), page);
-    p_.expect(decode_full(slot.index), Shared::kSlotBytes);
-    p_.copy(Shared::slot(slot.index),
-            a_.pages.layer + page.page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes,
-            Shared::kSlotBytes, decode_full(slot.index));
-  }
-
-  Producer& p_;
-  const DecodeKernelArgs& a_;
-  const DecodeSplit split_;
-  const int head_;
-};
+}
 
 template <int D, class Warp>
 class DecodeConsumer {
@@ -308,15 +293,11 @@ PREFIX_BODY void attention_decode(Block& block, const DecodeKernelArgs& a) {
     block.begin_barrier(decode_full(slot), 1);
     block.begin_barrier(decode_empty(slot), kDecodeWarps);
   }
-  block.start(
-      [&a, split, head](auto& producer) {
-        using Producer = std::remove_reference_t<decltype(producer)>;
-        DecodeProducer<D, Producer>(producer, a, split, head).run();
-      },
-      [&a, split, head](auto& warp) {
-        using Warp = std::remove_reference_t<decltype(warp)>;
-        DecodeConsumer<D, Warp>(warp, a, split, head).run();
-      });
+  block.start([&a, split, head](auto& producer) { bring_pages<D>(producer, a, split, head); },
+              [&a, split, head](auto& warp) {
+                using Warp = std::remove_reference_t<decltype(warp)>;
+                DecodeConsumer<D, Warp>(warp, a, split, head).run();
+              });
 }
 
 }  // namespace prefix::ops::gpu

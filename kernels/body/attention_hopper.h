@@ -224,13 +224,12 @@ class HopperConsumer {
         for (int j = 0; j < 2; ++j) {
           s.m[j] = minus_infinity();
           s.l[j] = 0;
-          s.position[j] = position_of(row_of(warp, lane, j));
+          const int row = row_of(warp, lane, j);
+          s.position[j] =
+              row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
         }
       });
     });
-  }
-  PREFIX_BODY int position_of(int row) const {
-    return row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
   }
 
   // S = Q K^T of a stage: [64 rows][128 keys].
