@@ -5,7 +5,8 @@
 //!                plain.rs: one object of several
 //!                bounds.rs: what it would not keep to as it is written
 //!   finite.rs    without what has no value
-//!   trial.rs     what the crate makes of it, counted; shape.rs: with copies shared
+//!   trial.rs     what the crate makes of it, counted; meeting.rs: intersections;
+//!                shape.rs: with copies shared
 //!   guidance.rs  what it says to the crate itself
 //! ```
 
@@ -15,6 +16,7 @@ mod control;
 mod faults;
 mod finite;
 mod guidance;
+mod meeting;
 mod plain;
 mod shape;
 mod trial;

@@ -169,6 +169,10 @@ impl Shape {
         })
     }
 
+    pub fn or_any(part: &Option<Part>) -> Part {
+        part.clone().unwrap_or_else(|| Shape::new(Kind::Any))
+    }
+
     pub fn is_never(&self) -> bool {
         matches!(self.kind, Kind::Never)
     }
