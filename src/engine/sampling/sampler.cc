@@ -49,7 +49,9 @@ void Sampler::accept(int32_t token) {
 }
 
 std::optional<Sampler> Sampler::fork() const {
-  Sampler other(options_, index_);
+  Sampler other;
+  other.options_ = options_;
+  other.index_ = index_;
   for (const auto& processor : processors_) {
     other.add(processor->clone());
     if (!other.processors_.back()) return std::nullopt;

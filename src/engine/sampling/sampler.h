@@ -74,7 +74,7 @@ class Sampler {
   std::optional<Sampler> fork() const;
 
  private:
-  explicit Sampler(const Sampling& options, int64_t index) : options_(options), index_(index) {}
+  Sampler() = default;
   void process(const Logits& logits);
 
   Sampling options_;
