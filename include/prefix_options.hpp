@@ -612,6 +612,15 @@ class OptionMethods {
   Options&& stop(std::span<const std::string_view> value, prefix_error* error = nullptr) && {
     return std::move(self().set("stop", value, error));
   }
+  /* answer, generate, chat: so many texts of each item, side by side, for one prompt's work.
+   * Where seed is set, text k draws with seed + k, otherwise each with a new one; with
+   * temperature 0 they are all the same. Default 1. Of tasks. */
+  Options& samples(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("samples", value, error);
+  }
+  Options&& samples(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("samples", value, error));
+  }
   /* answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none.
    * At most one of this, regex and grammar. Of tasks. */
   Options& json_schema(Text value, prefix_error* error = nullptr) & {

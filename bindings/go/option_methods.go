@@ -301,6 +301,11 @@ func (o Options) Stream(value bool) Options { return o.with("stream", value) }
 // Of tasks.
 func (o Options) Stop(value ...string) Options { return o.with("stop", value) }
 
+// Samples is option samples: answer, generate, chat: so many texts of each item, side by side, for one prompt's work.
+// Where seed is set, text k draws with seed + k, otherwise each with a new one; with temperature 0 they are all the
+// same. Default 1. Of tasks.
+func (o Options) Samples(value int) Options { return o.with("samples", value) }
+
 // JSONSchema is option json_schema: answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty
 // = none. At most one of this, regex and grammar. Of tasks.
 func (o Options) JSONSchema(value string) Options { return o.with("json_schema", value) }

@@ -20,6 +20,8 @@ namespace prefix {
 namespace {
 
 constexpr double kMax = 9e15;  // exact in a double
+// Each is a request with its own copy of the prompt: of 128 Ki tokens they have half a GiB.
+constexpr double kMaxSamples = 1024;
 
 using T = OptionType;
 using S = OptionScope;
@@ -198,6 +200,10 @@ constexpr OptionInfo kTable[] = {
      "answer, generate, chat: TEXT events while the texts are written."},
     {"stop", T::kStringList, S::kTask, "[]", 0, 0, "",
      "answer, generate, chat: texts before which an answer ends, besides the recipe's own."},
+    {"samples", T::kInt, S::kTask, "1", 1, kMaxSamples, "",
+     "answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where "
+     "seed is set, text k draws with seed + k, otherwise each with a new one; with temperature 0 they "
+     "are all the same."},
     {"json_schema", T::kString, S::kTask, "", 0, 0, "",
      "answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At "
      "most one of this, regex and grammar."},

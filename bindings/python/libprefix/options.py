@@ -335,6 +335,10 @@ class WritingOptions(_GenerateOptions, total=False):
     # answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
     stop: Sequence[str]
 
+    # answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where seed is set, text k
+    # draws with seed + k, otherwise each with a new one; with temperature 0 they are all the same. Default 1. Of tasks.
+    samples: int
+
     # answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
     # regex and grammar. Of tasks.
     json_schema: Mapping[str, Any] | str

@@ -31,6 +31,7 @@ library! {
     prefix_abi_version,
     prefix_options_create,
     prefix_options_release,
+    prefix_options_set_int,
     prefix_options_set_json,
     prefix_options_get,
     prefix_options_json,

@@ -177,7 +177,7 @@ pub struct Options {
     library: Library,
 }
 
-// SAFETY: never changed after Engine::options made it.
+// SAFETY: &mut self keeps changes apart.
 unsafe impl Send for Options {}
 unsafe impl Sync for Options {}
 
@@ -197,6 +197,19 @@ impl Options {
             )
         })?;
         String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    /// What was set, as Engine::options takes it.
+    pub fn json(&self) -> Result<String> {
+        let bytes = sized::<u8>(|buf, cap, needed, err| unsafe {
+            (self.library.prefix_options_json)(self.handle, buf.cast(), cap, needed, err)
+        })?;
+        String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    pub fn set_int(&mut self, key: &str, value: i64) -> Result<()> {
+        let set = self.library.prefix_options_set_int;
+        check(|err| unsafe { set(self.handle, key.as_ptr().cast(), key.len(), value, err) })
     }
 }
 

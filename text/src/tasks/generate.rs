@@ -16,6 +16,7 @@ use serde_json::{json, Map, Value};
 const OPTIONS: &[&str] = &[
     "stream",
     "stop",
+    "samples",
     "json_schema",
     "regex",
     "grammar",

@@ -5,6 +5,9 @@
 //!            \_____________/  \________________/
 //!   groups   a list:          a product: items (q2,d2) (q2,d3) (q2,d4) (q3,d2) ...
 //!            (q0,d0) (q1,d1)
+//!
+//!   with option samples, 3 of each:   prompt  0 0 0 1 1 1 ...
+//!                                     item    0 1 2 3 4 5 ...
 //! ```
 
 use super::kind::Kind;
@@ -56,9 +59,9 @@ impl Texts {
     }
 }
 
-/// Items that were added by one call.
+/// What was added by one call.
 struct Group {
-    /// Number of its first item.
+    /// Number of its first prompt.
     start: usize,
     /// Number of its first text.
     texts: usize,
@@ -83,24 +86,38 @@ pub struct Inputs {
     pub places: Vec<usize>,
     texts: Texts,
     groups: Vec<Group>,
-    items: usize,
+    /// Texts, or pairs of them, each of which is asked about once or more.
+    prompts: usize,
+    /// Items of each prompt.
+    samples: usize,
 }
 
 impl Inputs {
-    pub fn new(kind: &'static Kind) -> Inputs {
+    pub fn new(kind: &'static Kind, samples: usize) -> Inputs {
         Inputs {
             kind,
+            samples,
             labels: Vec::new(),
             places: Vec::new(),
             texts: Texts::default(),
             groups: Vec::new(),
-            items: 0,
+            prompts: 0,
         }
     }
 
     /// How many items there are.
     pub fn len(&self) -> usize {
-        self.items
+        self.prompts * self.samples
+    }
+
+    /// The prompt that an item is a sample of: all samples of it are asked for with the same tokens.
+    pub fn prompt(&self, item: usize) -> usize {
+        item / self.samples
+    }
+
+    /// Which sample of its prompt an item is.
+    pub fn sample(&self, item: usize) -> usize {
+        item % self.samples
     }
 
     /// Items of as many texts as the kind wants, one after the other; the number of the first.
@@ -145,17 +162,18 @@ impl Inputs {
         firsts: &[&[u8]],
         seconds: &[&[u8]],
         form: Form,
-        items: usize,
+        prompts: usize,
         user_tag: i64,
     ) -> Result<usize> {
-        if items > MAX_ITEMS - self.items {
+        let first = self.len();
+        let items = prompts.saturating_mul(self.samples);
+        if items > MAX_ITEMS - first {
             return Err(Error::range(format!(
-                "{items} more items than the {} that the task has; the limit is {MAX_ITEMS}",
-                self.items
+                "{items} more items than the {first} that the task has; the limit is {MAX_ITEMS}"
             )));
         }
         let group = Group {
-            start: self.items,
+            start: self.prompts,
             texts: self.texts.len(),
             user_tag,
             form,
@@ -176,24 +194,25 @@ impl Inputs {
             }
             self.groups.push(group);
         }
-        let first = self.items;
-        self.items += items;
+        self.prompts += prompts;
         Ok(first)
     }
 
-    fn group(&self, item: usize) -> &Group {
-        let after = self.groups.partition_point(|group| group.start <= item);
+    /// That of a prompt.
+    fn group(&self, prompt: usize) -> &Group {
+        let after = self.groups.partition_point(|group| group.start <= prompt);
         &self.groups[after - 1]
     }
 
     pub fn user_tag(&self, item: usize) -> i64 {
-        self.group(item).user_tag
+        self.group(self.prompt(item)).user_tag
     }
 
     /// Where the texts of an item are, one or two.
     fn places(&self, item: usize) -> [usize; 2] {
-        let group = self.group(item);
-        let at = item - group.start;
+        let prompt = self.prompt(item);
+        let group = self.group(prompt);
+        let at = prompt - group.start;
         match group.form {
             Form::List => {
                 let first = group.texts + at * self.kind.texts.len();
@@ -235,23 +254,25 @@ impl Inputs {
     }
 
     /// The item at a place in the order of work, in which items that share most follow each other:
-    /// those of a second text, where it stands first in the prompt (`second_first`).
+    /// those of a prompt, and those of a second text, where it stands first in the prompt (`second_first`).
     pub fn in_order_of_work(&self, at: usize, second_first: bool) -> usize {
-        let group = self.group(at);
-        match group.form {
+        let (place, sample) = (self.prompt(at), self.sample(at));
+        let group = self.group(place);
+        let prompt = match group.form {
             Form::Product { firsts, seconds } if second_first => {
-                let at = at - group.start;
+                let at = place - group.start;
                 group.start + (at % firsts) * seconds + at / firsts
             }
-            _ => at,
-        }
+            _ => place,
+        };
+        prompt * self.samples + sample
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tasks::{embed, rerank};
+    use crate::tasks::{embed, generate, rerank};
 
     fn bytes<const N: usize>(texts: [&str; N]) -> [&[u8]; N] {
         texts.map(str::as_bytes)
@@ -259,7 +280,7 @@ mod tests {
 
     #[test]
     fn items_of_lists_and_products_have_their_texts_and_tags() {
-        let mut inputs = Inputs::new(&rerank::KIND);
+        let mut inputs = Inputs::new(&rerank::KIND, 1);
         assert_eq!(inputs.add(&bytes(["q", "d", "r", "e"]), 7).unwrap(), 0);
         assert_eq!(inputs.add_product(&[], &bytes(["x"]), 5).unwrap(), 2);
         let (firsts, seconds) = (bytes(["a", "b"]), bytes(["1", "2", "3"]));
@@ -282,8 +303,40 @@ mod tests {
     }
 
     #[test]
+    fn samples_of_a_prompt_stand_side_by_side() {
+        let mut inputs = Inputs::new(&generate::ANSWER, 3);
+        assert_eq!(inputs.add(&bytes(["c", "0"]), 7).unwrap(), 0);
+        let (firsts, seconds) = (bytes(["a", "b"]), bytes(["1", "2"]));
+        assert_eq!(inputs.add_product(&firsts, &seconds, 8).unwrap(), 3);
+        assert_eq!(inputs.len(), 15);
+        let of = |item: usize| (inputs.texts(item).unwrap().concat(), inputs.sample(item));
+        for item in 0..15 {
+            let text = ["c0", "a1", "a2", "b1", "b2"][item / 3];
+            assert_eq!(of(item), (text.to_string(), item % 3));
+            assert_eq!(inputs.prompt(item), item / 3);
+            assert_eq!(inputs.user_tag(item), if item < 3 { 7 } else { 8 });
+        }
+        let order: Vec<_> = (0..15).map(|i| inputs.in_order_of_work(i, true)).collect();
+        assert_eq!(order, [0, 1, 2, 3, 4, 5, 9, 10, 11, 6, 7, 8, 12, 13, 14]);
+    }
+
+    #[test]
+    fn samples_count_among_the_items_of_a_task() {
+        let mut inputs = Inputs::new(&generate::GENERATE, 1024);
+        let prompts = vec![&b""[..]; MAX_ITEMS / 1024];
+        assert_eq!(inputs.add(&prompts[1..], 0).unwrap(), 0);
+        let error = inputs.add(&bytes(["a", "b"]), 0).unwrap_err();
+        assert_eq!(error.code, Code::OutOfRange);
+        for number in ["2048", "16776192", "16777216"] {
+            assert!(error.message.contains(number), "{error}");
+        }
+        assert_eq!(inputs.add(&bytes(["a"]), 0).unwrap(), MAX_ITEMS - 1024);
+        assert_eq!(inputs.len(), MAX_ITEMS);
+    }
+
+    #[test]
     fn what_makes_no_whole_item_or_too_many_changes_nothing() {
-        let mut inputs = Inputs::new(&rerank::KIND);
+        let mut inputs = Inputs::new(&rerank::KIND, 1);
         let error = inputs.add(&bytes(["q", "d", "r"]), 0).unwrap_err();
         assert_eq!(error.code, Code::InvalidArgument);
         assert!(error.message.contains("query, document"), "{error}");
@@ -296,7 +349,7 @@ mod tests {
         assert_eq!(error.code, Code::InvalidUtf8);
         assert!(error.message.contains("query"), "{error}");
 
-        let mut texts = Inputs::new(&embed::KIND);
+        let mut texts = Inputs::new(&embed::KIND, 1);
         let error = texts.add_product(&many, &many, 0).unwrap_err();
         assert_eq!(error.code, Code::Misuse);
     }

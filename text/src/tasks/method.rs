@@ -35,6 +35,17 @@ impl Asked {
             was_cut: built.was_cut,
         }
     }
+
+    /// Its tokens that are not those of the prompt before it.
+    pub fn distinct(&self, before: &[i32]) -> usize {
+        let shared = before.iter().zip(&self.tokens);
+        let shared = shared.take_while(|(a, b)| a == b).count();
+        let choices = match &self.request {
+            Request::Choices { tokens, .. } => tokens.len(),
+            _ => 0,
+        };
+        self.tokens.len() - shared + choices
+    }
 }
 
 /// What a question is made with.

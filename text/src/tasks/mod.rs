@@ -30,6 +30,7 @@ mod registry;
 mod rerank;
 mod results;
 mod scored;
+mod seeds;
 mod setup;
 mod stops;
 mod task;

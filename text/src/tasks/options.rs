@@ -20,6 +20,8 @@ pub struct Options {
     pub prompt: String,
     pub chunk_tokens: usize,
     pub stream: bool,
+    /// Texts of each prompt.
+    pub samples: usize,
     /// Texts before which an answer ends.
     pub stops: Stops,
     /// What an answer must look like.

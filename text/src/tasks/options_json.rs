@@ -156,6 +156,7 @@ pub fn parse(
         prompt,
         chunk_tokens: reader.number("chunk_tokens", 65_536),
         stream: reader.flag("stream"),
+        samples: reader.number("samples", 1),
         stops: Stops::new(stops)?,
         rules,
         deadline_ms: reader.number("deadline_ms", 0) as u64,

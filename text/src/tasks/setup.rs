@@ -10,6 +10,7 @@ use super::model::Model;
 use super::options::Options;
 use super::prompt::{Fields, Prompts};
 use super::recipe::Recipe;
+use super::seeds::Seeds;
 use crate::constraint::Compiled;
 use crate::engine::{self, Engine};
 use crate::error::{Error, Result};
@@ -120,6 +121,11 @@ impl Setup {
             .get(&self.options.prompt)
             .ok_or_else(|| Error::not_found("the recipe has no such prompt"))?;
         Prompts::new(&self.text, recipe, prompt)
+    }
+
+    /// Those of the texts of a prompt, where each has one of its own.
+    pub fn seeds(&self) -> Result<Option<Seeds>> {
+        Seeds::new(&self.engine, &self.request, self.options.samples)
     }
 
     /// How lists become prompts, where the method reads lists.

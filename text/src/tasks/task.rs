@@ -79,7 +79,7 @@ impl Task {
         if let Some(warning) = &options.warning {
             warn_once(&engine, warning);
         }
-        let mut inputs = Inputs::new(kind);
+        let mut inputs = Inputs::new(kind, options.samples);
         inputs.labels = method.labels(&model);
         inputs.places = (0..inputs.labels.len()).collect();
         Ok(Task {

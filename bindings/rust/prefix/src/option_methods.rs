@@ -408,6 +408,13 @@ impl OptionsBuilder {
         self.with("stop", value)
     }
 
+    /// answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where seed is set, text
+    /// k draws with seed + k, otherwise each with a new one; with temperature 0 they are all the same. Default 1. Of
+    /// tasks.
+    pub fn samples(self, value: i64) -> Self {
+        self.with("samples", value)
+    }
+
     /// answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
     /// regex and grammar. Of tasks.
     pub fn json_schema(self, value: &str) -> Self {

@@ -3,8 +3,9 @@
 use super::state::{Chunk, Progress, Sent, Work};
 use crate::engine::Request;
 use crate::error::Result;
-use crate::tasks::prompt::Prompts;
+use crate::tasks::method::Asked;
 use crate::tasks::results::Item;
+use crate::tasks::seeds::Seeds;
 use crate::tasks::setup::CHUNKS;
 
 impl Work {
@@ -16,6 +17,8 @@ impl Work {
             items: Vec::new(),
         };
         let mut bad = Vec::new();
+        // Samples of a prompt follow each other, and it is made once.
+        let mut asked: Option<(usize, Result<Asked>)> = None;
         let mut before: Vec<i32> = Vec::new();
         let mut distinct = 0;
         while progress.next < self.inputs.len()
@@ -30,13 +33,23 @@ impl Work {
             }
             let item = self.inputs.in_order_of_work(progress.next, second_first);
             progress.next += 1;
-            match self.add(item, &mut progress.prompts, &mut chunk) {
-                Ok((tokens, choices)) => {
-                    let shared = before.iter().zip(&tokens).take_while(|(a, b)| a == b);
-                    distinct += tokens.len() - shared.count() + choices;
-                    before = tokens;
+            let prompt = self.inputs.prompt(item);
+            if asked.as_ref().is_none_or(|(of, _)| *of != prompt) {
+                let next = self.setup.ask(&self.inputs, item, &mut progress.prompts);
+                if let Some((_, Ok(last))) = asked.replace((prompt, next)) {
+                    before = last.tokens;
                 }
-                Err(error) => bad.push((item, error)),
+                if let Some((_, Ok(next))) = &asked {
+                    distinct += next.distinct(&before);
+                }
+            }
+            let added = match &asked {
+                Some((_, Ok(asked))) => self.add(item, asked, &mut progress.seeds, &mut chunk),
+                Some((_, Err(error))) => Err(error.clone()),
+                None => Ok(()), // there is one now
+            };
+            if let Err(error) = added {
+                bad.push((item, error));
             }
         }
         if !bad.is_empty() {
@@ -49,20 +62,22 @@ impl Work {
         Ok(chunk)
     }
 
-    /// Adds the request of an item to the chunk; its tokens, and how many its choices have.
+    /// Adds the request of an item to the chunk.
     fn add(
         &self,
         item: usize,
-        prompts: &mut Prompts,
+        asked: &Asked,
+        seeds: &mut Option<Seeds>,
         chunk: &mut Chunk,
-    ) -> Result<(Vec<i32>, usize)> {
-        let asked = self.setup.ask(&self.inputs, item, prompts)?;
+    ) -> Result<()> {
+        let options = match seeds {
+            Some(seeds) => seeds.options(self.inputs.sample(item))?,
+            None => &self.setup.request,
+        };
         let rules = self.setup.constrained.as_ref();
         let rules = rules.map(|rules| rules.of_item(&self.setup.engine));
         let rules = rules.transpose()?;
-        chunk
-            .batch
-            .add(&asked.tokens, &asked.request, &self.setup.request)?;
+        chunk.batch.add(&asked.tokens, &asked.request, options)?;
         let told = match rules {
             Some((constraint, told)) => {
                 chunk.batch.constrain(chunk.items.len(), &constraint)?;
@@ -70,12 +85,12 @@ impl Work {
             }
             None => None,
         };
-        let (choices, lengths) = match &asked.request {
-            Request::Choices { tokens, offsets } => {
+        let lengths = match &asked.request {
+            Request::Choices { offsets, .. } => {
                 let lengths = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
-                (tokens.len(), lengths.collect())
+                lengths.collect()
             }
-            _ => (0, Vec::new()),
+            _ => Vec::new(),
         };
         chunk.items.push(Sent {
             item,
@@ -85,6 +100,6 @@ impl Work {
             told,
             is_read: false,
         });
-        Ok((asked.tokens, choices))
+        Ok(())
     }
 }

@@ -8,6 +8,7 @@ use crate::tasks::constrained::Told;
 use crate::tasks::inputs::Inputs;
 use crate::tasks::prompt::Prompts;
 use crate::tasks::results::{Item, Results};
+use crate::tasks::seeds::Seeds;
 use crate::tasks::setup::Setup;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -29,6 +30,7 @@ pub struct Progress {
     pub prompts: Prompts,
     /// Of a method that reads lists.
     pub lists: Option<ListWork>,
+    pub seeds: Option<Seeds>,
     /// Items before this one, in the order of work, were encoded.
     pub next: usize,
     /// Encoded, but the engine's queue was full.
@@ -75,9 +77,10 @@ impl Work {
     ) -> std::result::Result<Work, (Box<Inputs>, Error)> {
         let make = || {
             let results = Results::new(inputs.len(), setup.width(&inputs))?;
-            Ok((results, setup.prompts()?, setup.lists()?.map(ListWork::new)))
+            let lists = setup.lists()?.map(ListWork::new);
+            Ok((results, setup.prompts()?, lists, setup.seeds()?))
         };
-        let (results, prompts, lists) = match make() {
+        let (results, prompts, lists, seeds) = match make() {
             Ok(made) => made,
             Err(error) => return Err((inputs, error)),
         };
@@ -93,6 +96,7 @@ impl Work {
             progress: Mutex::new(Progress {
                 prompts,
                 lists,
+                seeds,
                 next: 0,
                 waiting: None,
                 running: Vec::new(),

@@ -779,6 +779,18 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
+     * answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where seed is set, text
+     * k draws with seed + k, otherwise each with a new one; with temperature 0 they are all the same. Default 1. Of
+     * tasks.
+     *
+     * @param value of option samples
+     * @return this
+     */
+    public Options samples(long value) {
+        return set("samples", value);
+    }
+
+    /**
      * answer, generate, chat: a text is JSON of this schema, which is JSON itself; empty = none. At most one of this,
      * regex and grammar. Of tasks.
      *
