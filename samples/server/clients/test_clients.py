@@ -54,11 +54,21 @@ class Clients(unittest.TestCase):
         self.assertEqual(text, whole.choices[0].message.content)
         self.assertEqual(pieces[-1].usage.completion_tokens, whole.usage.completion_tokens)
 
+    def test_openai_reads_several_answers(self):
+        asked = {"model": "small", "prompt": ["Bread is", "The moon"], "n": 2, "max_tokens": 4, "temperature": 1, "seed": 5}
+        whole = self.openai.completions.create(**asked)
+        self.assertEqual([choice.index for choice in whole.choices], [0, 1, 2, 3])
+        texts = ["", "", "", ""]
+        for piece in self.openai.completions.create(**asked, stream=True):
+            for choice in piece.choices:
+                texts[choice.index] += choice.text
+        self.assertEqual(texts, [choice.text for choice in whole.choices])
+
     def test_openai_raises_its_own_errors(self):
         with self.assertRaises(openai.NotFoundError):
             self.openai.embeddings.create(model="large", input="a")
         with self.assertRaises(openai.BadRequestError) as raised:
-            self.openai.completions.create(model="small", prompt="a", n=3)
+            self.openai.completions.create(model="small", prompt="a", n=0)
         self.assertEqual(raised.exception.param, "n")
         with self.assertRaises(openai.BadRequestError) as raised:
             self.openai.completions.create(model="small", prompt="word " * 9000)

@@ -11,6 +11,9 @@ use tokio::sync::Semaphore;
 use crate::body::Limits;
 use crate::events::Events;
 
+/// As many as the library's option draft_tokens takes.
+const DRAFT_TOKENS: u64 = 32;
+
 pub const HELP: &str = "\
 prefix-server - rerank, embed, complete and chat over HTTP, with the library libprefix
 
@@ -23,6 +26,8 @@ usage: prefix-server --model PATH [options]
   --option KEY=VALUE        an option of the engine, as threads=4 or cache_bytes=2G; may be repeated
   --rerank-recipe RECIPE    instead of the one that the model brings (docs/recipes.md)
   --embed-recipe RECIPE     the same for vectors
+  --draft-tokens N          most tokens of a text that are guessed and checked in one step, 0 to 32, for requests that do
+                            not say; default 0
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
@@ -67,6 +72,7 @@ pub struct Config {
     pub options: Vec<(String, String)>,
     pub rerank_recipe: Option<String>,
     pub embed_recipe: Option<String>,
+    pub draft_tokens: usize,
     pub labels: Vec<String>,
     pub keys: Option<HashSet<String>>,
     pub page: bool,
@@ -99,6 +105,7 @@ impl Config {
             options: Vec::new(),
             rerank_recipe: None,
             embed_recipe: None,
+            draft_tokens: 0,
             labels: Vec::new(),
             keys: None,
             page: true,
@@ -167,6 +174,7 @@ impl Config {
             }
             "--rerank-recipe" => self.rerank_recipe = Some(value),
             "--embed-recipe" => self.embed_recipe = Some(value),
+            "--draft-tokens" => self.draft_tokens = from_to(0, DRAFT_TOKENS, flag, &value)?,
             "--labels" => self.labels = labels(&value)?,
             "--api-keys" => self.keys = Some(keys(&value)?),
             "--page" => self.page = is_on(flag, &value)?,
@@ -243,9 +251,13 @@ fn at_least_1<T: TryFrom<u64>>(flag: &str, value: &str) -> Result<T, String> {
 }
 
 fn from_1_to<T: TryFrom<u64>>(most: u64, flag: &str, value: &str) -> Result<T, String> {
-    let number = value.parse().ok().filter(|n| (1..=most).contains(n));
+    from_to(1, most, flag, value)
+}
+
+fn from_to<T: TryFrom<u64>>(least: u64, most: u64, flag: &str, value: &str) -> Result<T, String> {
+    let number = value.parse().ok().filter(|n| (least..=most).contains(n));
     let number = number.and_then(|n| T::try_from(n).ok());
-    number.ok_or_else(|| format!("{flag} {value} is not a whole number from 1 to {most}"))
+    number.ok_or_else(|| format!("{flag} {value} is not a whole number from {least} to {most}"))
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
@@ -315,6 +327,9 @@ mod tests {
 
     #[test]
     fn limits_take_what_their_types_hold() {
+        for (line, most) in [("--model a", 0), ("--model a --draft-tokens 32", 32)] {
+            assert_eq!(parse(line).unwrap().unwrap().draft_tokens, most);
+        }
         let config =
             parse("--model a --max-requests 4294967295 --max-items 1 --option a=1 --option b=2");
         let config = config.unwrap().unwrap();
@@ -344,6 +359,11 @@ mod tests {
             ("--model a --listen here", "here"),
             ("--model a --max-requests 0", "0 is not"),
             ("--model a --max-requests -1", "-1 is not"),
+            (
+                "--model a --draft-tokens 33",
+                "33 is not a whole number from 0 to 32",
+            ),
+            ("--model a --draft-tokens -1", "from 0 to 32"),
             ("--model a --max-requests nan", "nan is not"),
             ("--model a --max-requests 4294967296", "1 to 4294967295"),
             (

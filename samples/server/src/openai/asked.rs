@@ -25,6 +25,7 @@ pub struct Asked {
     logit_bias: Option<BTreeMap<String, f64>>,
     allowed_token_ids: Option<Vec<i32>>,
     min_tokens: Option<usize>,
+    draft_tokens: Option<i64>,
     seed: Option<i64>,
     stop: Option<Stop>,
     ignore_eos: Option<bool>,
@@ -106,12 +107,6 @@ fn put<'v>(
 
 impl Asked {
     pub fn check(&self, fields: &Fields) -> Result<()> {
-        let one = |field, n: Option<usize>| match n {
-            None | Some(1) => Ok(()),
-            Some(n) => Err(Failure::field(field, format!("is {n}; only 1 is served"))),
-        };
-        one("n", self.n)?;
-        one("best_of", self.best_of)?;
         let none = |field, is_set: bool| match is_set {
             false => Ok(()),
             true => Err(Failure::field(field, "is not served")),
@@ -126,6 +121,26 @@ impl Asked {
             "tool_choice",
             choice.is_some_and(|choice| !free.contains(choice)),
         )
+    }
+
+    /// Texts of each of so many prompts. None is chosen among more of them: all that are written are told.
+    pub fn samples(&self, call: &Call, prompts: usize) -> Result<usize> {
+        let samples = match self.n {
+            Some(0) => return Err(Failure::field("n", "is 0, the least is 1")),
+            n => n.unwrap_or(1),
+        };
+        match self.best_of {
+            Some(best) if best != 1 && best != samples => {
+                let message = format!("is {best}; served are 1 and n, which is {samples}");
+                return Err(Failure::field("best_of", message));
+            }
+            _ => {}
+        }
+        if samples > 1 {
+            let texts = samples.saturating_mul(prompts);
+            call.app.check_count("n", texts)?;
+        }
+        Ok(samples)
     }
 
     pub fn options(&self, call: &Call, api: Api) -> Result<prefix::Options> {
@@ -186,7 +201,16 @@ impl Asked {
         if let Some(stop) = &self.stop {
             options.put("stop", &stop.texts()?[..])?;
         }
+        match self.draft_tokens {
+            Some(most) => put(&mut options, "draft_tokens", "draft_tokens", most)?,
+            None => options.put("draft_tokens", call.app.config.draft_tokens)?,
+        }
         Ok(options)
+    }
+
+    /// Several texts of each prompt.
+    pub fn put_samples(&self, options: &mut prefix::Options, samples: usize) -> Result<()> {
+        put(options, "n", "samples", samples)
     }
 
     /// What goes with the length of the answer.

@@ -82,6 +82,7 @@ async fn write_by(
         let message = "the model embeds or classifies; it does not write";
         return Err(Failure::new(Kind::NotServed, message));
     }
+    let samples = asked.samples(&call, items.len())?;
     let (mut options, items) = (asked.options(&call, api)?, Arc::new(items));
     let likely = logprobs::asked(api, fields)?;
     if let Some(likely) = likely {
@@ -106,6 +107,7 @@ async fn write_by(
         }
     };
     asked.put_lengths(&mut options, length)?;
+    asked.put_samples(&mut options, samples)?;
     let streamed = asked.stream == Some(true);
     let name = call.app.config.name.clone();
     let head = json!({"id": ids::next(api.id()), "object": api.object(streamed), "created": ids::now(), "model": name});
@@ -128,7 +130,7 @@ async fn write_by(
         };
         let mut answer = head;
         answer["choices"] = json!(choices);
-        answer["usage"] = usage(&task)?;
+        answer["usage"] = usage(&task, samples)?;
         return Ok(Json(answer).into_response());
     }
     let task = call
@@ -148,6 +150,7 @@ async fn write_by(
         begun: vec![false; task.len()],
         told: likely.map(|_| (0..task.len()).map(|_| Told::default()).collect()),
         unfinished: task.len(),
+        samples,
         events: task.event_stream(),
         task,
         ready: VecDeque::new(),
@@ -202,6 +205,8 @@ struct Flow {
     /// The same for their tokens, where these are asked for.
     told: Option<Vec<Told>>,
     unfinished: usize,
+    /// Texts of each prompt.
+    samples: usize,
     events: EventStream,
     task: Task,
     ready: VecDeque<String>,
@@ -269,7 +274,7 @@ impl Flow {
                     if self.with_usage {
                         let mut last = self.head.clone();
                         last["choices"] = json!([]);
-                        last["usage"] = usage(&self.task)?;
+                        last["usage"] = usage(&self.task, self.samples)?;
                         self.send(&last);
                     }
                     self.ready.push_back("data: [DONE]\n\n".into());
@@ -334,13 +339,19 @@ fn finish_of(finish: Finish) -> &'static str {
     }
 }
 
-fn usage(task: &Task) -> Result<Value> {
+/// A prompt counts once, however many texts it has.
+fn usage(task: &Task, samples: usize) -> Result<Value> {
     let (mut prompt, mut cached, mut new) = (0, 0, 0);
-    for item in 0..task.len() {
-        let info = task.info(item)?;
-        prompt += info.prompt_tokens;
-        cached += info.cached_tokens + info.shared_tokens;
-        new += info.generated_tokens;
+    for first in (0..task.len()).step_by(samples) {
+        let infos = (first..first + samples).map(|item| task.info(item));
+        let infos: Vec<_> = infos.collect::<prefix::Result<_>>()?;
+        prompt += infos[0].prompt_tokens;
+        new += infos.iter().map(|info| info.generated_tokens).sum::<u64>();
+        // What one of them had to compute was not there yet.
+        let found = infos
+            .iter()
+            .map(|info| info.cached_tokens + info.shared_tokens);
+        cached += found.min().unwrap_or(0);
     }
     Ok(json!({
         "prompt_tokens": prompt,

@@ -8,6 +8,7 @@ mod heads;
 mod limits;
 mod logprobs;
 mod paths;
+mod samples;
 mod support;
 mod tenants;
 mod told;

@@ -154,9 +154,9 @@ fn what_is_wrong_is_named() {
         ),
         (
             "/v1/completions",
-            json!({"prompt": "a", "n": 2}),
+            json!({"prompt": "a", "n": 0}),
             400,
-            "n: is 2",
+            "n: is 0",
         ),
         (
             "/v1/completions",
