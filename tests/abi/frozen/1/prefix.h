@@ -442,9 +442,14 @@ typedef struct prefix_engine_stats {
   /* Of the products that gemm_us took: two for each multiply-add with a weight of the model. 0, as
    * the times are, where the device computes after its calls have returned (a GPU). */
   int64_t gemm_flops;
+  /* Of generations with draft_tokens: tokens that were guessed and checked, and those of them that
+   * the model said as well, each of which saved a step. */
+  int64_t draft_tokens, draft_tokens_accepted;
 } prefix_engine_stats;
 #define PREFIX_ENGINE_STATS_INIT         \
   {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
+   0,                                    \
    0,                                    \
    0,                                    \
    0,                                    \
@@ -739,7 +744,7 @@ typedef struct prefix_constraint_calls {
 PREFIX_API prefix_status prefix_constraint_create(const prefix_constraint_calls* calls, void* user,
                                                   prefix_constraint** out, prefix_error* err);
 PREFIX_API prefix_status prefix_constraint_retain(prefix_constraint* constraint, prefix_error* err);
-/* [any thread] Batches and unfinished requests that have the constraint keep it. */
+/* [any thread] Batches and jobs that have the constraint keep it. */
 PREFIX_API void prefix_constraint_release(prefix_constraint* constraint);
 
 /* ---- Batch ---------------------------------------------------------------------------------- */

@@ -336,13 +336,18 @@ PREFIX_API prefix_status prefix_task_set_labels(prefix_task* task, const char* c
                                                 prefix_error* err);
 /* Adds items: n_texts is a multiple of the texts of an item, which follow each other (query,
  * document, query, document, ...). user_tag comes back with each of them. *index (may be NULL): the
- * number of the first. OUT_OF_RANGE for too many items, OUT_OF_MEMORY. */
+ * number of the first. OUT_OF_RANGE for too many items, OUT_OF_MEMORY.
+ * Option samples makes S items of each that is given: sample k of the one given at place i, counted
+ * from 0, is item index + i * S + k, and *index counts the samples of all that came before. They
+ * are items in every respect: they are counted, have a result or failure and events of their own,
+ * and the seed that prefix_task_item_info tells. With option seed it is seed + k, and 0 follows the
+ * largest seed there is. */
 PREFIX_API prefix_status prefix_task_add(prefix_task* task, const char* const* texts,
                                          const size_t* lengths, size_t n_texts, int64_t user_tag,
                                          size_t* index, prefix_error* err);
 /* Adds an item for every second text with every first one: item index + i * n_seconds + j is
- * firsts[i] with seconds[j], as all documents for each query. MISUSE for a kind whose items have
- * one text. */
+ * firsts[i] with seconds[j], as all documents for each query; of S samples the first is
+ * index + (i * n_seconds + j) * S. MISUSE for a kind whose items have one text. */
 PREFIX_API prefix_status prefix_task_add_product(prefix_task* task, const char* const* firsts,
                                                  const size_t* first_lengths, size_t n_firsts,
                                                  const char* const* seconds,
