@@ -10,38 +10,8 @@
 namespace prefix_cli {
 namespace {
 
-std::string list(const std::vector<float>& values) {
-  std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i) text += ',';
-    text += float_text(values[i]);
-  }
-  return text + "]";
-}
-
-std::string list(const std::vector<int32_t>& values) {
-  std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (i) text += ',';
-    text += std::to_string(values[i]);
-  }
-  return text + "]";
-}
-
 std::string top_text(const Result& result) {
-  if (result.top.empty()) return "";
-  std::string text;
-  for (const std::vector<TopToken>& place : result.top) {
-    std::string list;
-    for (const TopToken& one : place) {
-      list += cat(list.empty() ? "" : ",", "{\"token\":", one.token,
-                  ",\"logprob\":", float_text(one.logprob));
-      if (one.text) list += ",\"text\":" + quoted(*one.text);
-      list += '}';
-    }
-    text += cat(text.empty() ? "" : ",", "[", list, "]");
-  }
-  return ",\"top_logprobs\":[" + text + "]";
+  return result.top.empty() ? "" : ",\"top_logprobs\":" + list_text(result.top);
 }
 
 std::string usage_text(const Usage& u) {
@@ -63,15 +33,15 @@ bool wants_seed(const Request& request) {
 std::string payload(const Request& request, const Result& result) {
   switch (request.task) {
     case Task::kLogits:
-      return ",\"logits\":" + list(result.values);
+      return ",\"logits\":" + list_text(result.values);
     case Task::kLogprobs:
-      return ",\"logprobs\":" + list(result.values) + top_text(result);
+      return ",\"logprobs\":" + list_text(result.values) + top_text(result);
     case Task::kEmbed:
-      return ",\"embedding\":" + list(result.values);
+      return ",\"embedding\":" + list_text(result.values);
     case Task::kChoices: {
-      std::string text = ",\"logprobs\":" + list(result.values) + ",\"token_logprobs\":[";
+      std::string text = ",\"logprobs\":" + list_text(result.values) + ",\"token_logprobs\":[";
       for (size_t i = 0; i < result.choice_logprobs.size(); ++i)
-        text += (i ? "," : "") + list(result.choice_logprobs[i]);
+        text += (i ? "," : "") + list_text(result.choice_logprobs[i]);
       return text + "]";
     }
     case Task::kText:
@@ -79,8 +49,8 @@ std::string payload(const Request& request, const Result& result) {
     case Task::kGenerate:
       break;
   }
-  std::string text = ",\"tokens\":" + list(result.tokens);
-  if (!result.token_logprobs.empty()) text += ",\"logprobs\":" + list(result.token_logprobs);
+  std::string text = ",\"tokens\":" + list_text(result.tokens);
+  if (!result.token_logprobs.empty()) text += ",\"logprobs\":" + list_text(result.token_logprobs);
   text += top_text(result);
   if (result.text) text += ",\"text\":" + quoted(*result.text);
   if (wants_seed(request)) text += cat(",\"seed\":", result.seed);
@@ -94,6 +64,39 @@ std::string float_text(float value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
   return text;
+}
+
+std::string list_text(const std::vector<float>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) text += ',';
+    text += float_text(values[i]);
+  }
+  return text + "]";
+}
+
+std::string list_text(const std::vector<int32_t>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) text += ',';
+    text += std::to_string(values[i]);
+  }
+  return text + "]";
+}
+
+std::string list_text(const std::vector<std::vector<TopToken>>& places) {
+  std::string text;
+  for (const std::vector<TopToken>& place : places) {
+    std::string list;
+    for (const TopToken& one : place) {
+      list += cat(list.empty() ? "" : ",", "{\"token\":", one.token,
+                  ",\"logprob\":", float_text(one.logprob));
+      if (one.text) list += ",\"text\":" + quoted(*one.text);
+      list += '}';
+    }
+    text += cat(text.empty() ? "" : ",", "[", list, "]");
+  }
+  return "[" + text + "]";
 }
 
 std::string quoted(const std::string& text) {

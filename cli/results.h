@@ -49,6 +49,11 @@ struct Result {
 // JSON cannot say, is null.
 std::string float_text(float value);
 
+// Lists in JSON.
+std::string list_text(const std::vector<float>& values);
+std::string list_text(const std::vector<int32_t>& values);
+std::string list_text(const std::vector<std::vector<TopToken>>& places);
+
 // A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
 std::string quoted(const std::string& text);
 

@@ -273,6 +273,38 @@ class LibraryText : public Text {
     r.texts.push_back(words(f_.prefix_task_item_partial_text));
     r.finish.emplace_back(finish_name(info.finish));
     r.seeds.push_back(info.seed);
+    if (given.wants_logprobs()) r.scored.push_back(scored(task, index, given));
+  }
+
+  TextTaskResult::Scored scored(prefix_task* task, size_t index, const TextTask& given) {
+    TextTaskResult::Scored found;
+    prefix_error error = PREFIX_ERROR_INIT;
+    size_t n = 0;
+    check(f_.prefix_task_item_logprobs(task, index, 0, nullptr, 0, &n, nullptr, 0, nullptr, 0,
+                                       &error),
+          error);
+    found.tokens.resize(n);
+    found.logprobs.resize(n);
+    check(f_.prefix_task_item_logprobs(task, index, 0, found.tokens.data(), n, &n,
+                                       found.logprobs.data(), n, nullptr, 0, &error),
+          error);
+    for (size_t place = 0; given.wants_top() && place < n; ++place)
+      found.top.push_back(likely(task, index, place));
+    return found;
+  }
+
+  std::vector<TopToken> likely(prefix_task* task, size_t index, size_t place) {
+    prefix_error error = PREFIX_ERROR_INIT;
+    size_t n = 0;
+    check(f_.prefix_task_item_top(task, index, place, nullptr, 0, &n, nullptr, 0, &error), error);
+    std::vector<int32_t> tokens(n);
+    std::vector<float> logprobs(n);
+    check(f_.prefix_task_item_top(task, index, place, tokens.data(), n, &n, logprobs.data(), n,
+                                  &error),
+          error);
+    std::vector<TopToken> top;
+    for (size_t i = 0; i < n; ++i) top.push_back({tokens[i], logprobs[i], token_text(tokens[i])});
+    return top;
   }
 
   Functions f_;

@@ -13,13 +13,14 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 // Options of the library under the same name; it checks which task has which.
-constexpr std::array<std::string_view, 29> kOptions = {
+constexpr std::array<std::string_view, 32> kOptions = {
     "recipe",      "instruction", "truncate",   "max_prompt_tokens",  "raw",
     "top_n",       "stop",        "namespace",  "frequency_penalty",  "max_tokens",
     "temperature", "top_k",       "top_p",      "presence_penalty",   "min_p",
     "seed",        "ignore_eos",  "min_tokens", "repetition_penalty", "stop_tokens",
     "priority",    "deadline_ms", "adapter",    "allowed_tokens",     "logit_bias",
-    "json_schema", "regex",       "grammar",    "draft_tokens"};
+    "json_schema", "regex",       "grammar",    "draft_tokens",       "samples",
+    "logprobs",    "top_logprobs"};
 
 std::string_view task_of(const OrderedJson& object) {
   const auto task = object.find("task");
@@ -183,18 +184,39 @@ std::string rows(std::string_view name, size_t count, bool is_single, const Row&
   return cat(",\"", name, "\":", is_single ? "" : "[", list, is_single ? "" : "]");
 }
 
+// Of each item what is said of its text; of several samples a list.
+template <typename Text>
+std::string of_texts(std::string_view name, const TextTask& task, size_t texts, const Text& text) {
+  const size_t items = task.items();
+  const size_t samples = items == 0 ? 1 : texts / items;
+  return rows(name, items, task.is_single, [&](size_t item) {
+    if (samples == 1) return text(item);
+    std::string list;
+    for (size_t k = 0; k < samples; ++k) list += cat(k ? "," : "", text(item * samples + k));
+    return "[" + list + "]";
+  });
+}
+
 std::string written(const TextTask& task, const TextTaskResult& r) {
-  const std::string_view name = task.kind == "answer" ? "answers"
-                                : task.is_single      ? "text"
-                                                      : "texts";
+  const bool is_one = task.is_single && r.texts.size() == 1;
+  const std::string_view name = task.kind == "answer" ? "answers" : is_one ? "text" : "texts";
   const auto quoted_of = [](const std::vector<std::string>& list) {
     return [&list](size_t i) { return quoted(list[i]); };
   };
-  std::string out = rows(name, r.texts.size(), task.is_single, quoted_of(r.texts));
+  std::string out = of_texts(name, task, r.texts.size(), quoted_of(r.texts));
   if (task.wants_seeds())
-    out += rows("seed", r.seeds.size(), task.is_single,
-                [&](size_t i) { return std::to_string(r.seeds[i]); });
-  return out + rows("finish", r.finish.size(), task.is_single, quoted_of(r.finish));
+    out += of_texts("seed", task, r.seeds.size(),
+                    [&](size_t i) { return std::to_string(r.seeds[i]); });
+  const size_t texts = r.scored.size();
+  if (task.wants_logprobs()) {
+    out += of_texts("tokens", task, texts, [&](size_t i) { return list_text(r.scored[i].tokens); });
+    out += of_texts("logprobs", task, texts,
+                    [&](size_t i) { return list_text(r.scored[i].logprobs); });
+  }
+  if (task.wants_top())
+    out +=
+        of_texts("top_logprobs", task, texts, [&](size_t i) { return list_text(r.scored[i].top); });
+  return out + of_texts("finish", task, r.finish.size(), quoted_of(r.finish));
 }
 
 }  // namespace
@@ -203,6 +225,16 @@ bool TextTask::wants_seeds() const {
   const auto temperature = options.find("temperature");
   return temperature != options.end() && temperature->is_number() &&
          temperature->get<double>() > 0 && options.value("seed", OrderedJson(-1)) == -1;
+}
+
+// The library takes texts for flags and numbers, too, and has checked them.
+bool TextTask::wants(std::string_view option) const {
+  const auto found = options.find(option);
+  if (found == options.end()) return false;
+  constexpr std::array<std::string_view, 6> kNothing = {"false", "0", "off", "null", "", "-0"};
+  const std::string value =
+      found->is_string() ? found->get_ref<const std::string&>() : found->dump();
+  return std::find(kNothing.begin(), kNothing.end(), value) == kNothing.end();
 }
 
 bool is_text_task(const OrderedJson& object) { return find_reader(object) != nullptr; }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results.h"
@@ -29,9 +30,17 @@ struct TextTask {
       nlohmann::ordered_json::object();  // as prefix_options_set_json takes them
 
   bool has_order() const { return kind == "classify" || (kind == "rerank" && is_product); }
+  // Of one that writes texts.
+  size_t items() const { return is_product ? firsts.size() * seconds.size() : firsts.size(); }
   bool writes_text() const { return kind != "rerank" && kind != "classify"; }
+  // Options of its texts' tokens.
+  bool wants_logprobs() const { return wants("logprobs") || wants_top(); }
+  bool wants_top() const { return wants("top_logprobs"); }
   // It draws from chance without a seed of its own: only those of the results can repeat it.
   bool wants_seeds() const;
+
+ private:
+  bool wants(std::string_view option) const;
 };
 
 // Whether a line is one, by its field "task".
@@ -47,6 +56,13 @@ struct TextTaskResult {
   std::vector<std::string> texts;
   std::vector<std::string> finish;  // of each text
   std::vector<int64_t> seeds;       // of each text
+  // The tokens of a text; top where the likeliest ones of each place were asked for.
+  struct Scored {
+    std::vector<int32_t> tokens;
+    std::vector<float> logprobs;
+    std::vector<std::vector<TopToken>> top;
+  };
+  std::vector<Scored> scored;  // of each text, where log-probabilities were asked for
   struct Failed {
     size_t item;
     std::string status, message;

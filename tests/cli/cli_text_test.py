@@ -201,6 +201,55 @@ class WithText(unittest.TestCase):
             self.assertEqual(order, sorted(range(3), key=lambda document: -row[document])[:2])
         self.assertNotEqual(*all_pairs["order"])
 
+    def test_tokens_of_texts_have_log_probs(self):
+        options = {"max_tokens": 6, "ignore_eos": True}
+        talk = [{"role": "user", "content": "w5"}]
+        alone, prompts, top, chat, several, text, none = self.run_text([
+            {"text": "w5 w6", **options, "logprobs": True, "top_logprobs": 2},
+            {"task": "generate", "prompts": ["w5 w6", "w7"], **options, "logprobs": True},
+            {"task": "generate", "prompts": ["w5 w6"], **options, "top_logprobs": 2},
+            {"task": "chat", "messages": talk, **options, "top_logprobs": 1},
+            {"task": "chat", "messages": talk, **options, "top_logprobs": 1, "samples": 2},
+            {"task": "generate", "prompts": ["w5 w6"], **options, "logprobs": "on", "top_logprobs": "2"},
+            {"task": "generate", "prompts": ["w5 w6"], **options, "logprobs": False, "top_logprobs": 0},
+        ])
+        self.assertEqual(prompts["tokens"][0], alone["tokens"])
+        self.assertEqual(prompts["logprobs"][0], alone["logprobs"])
+        self.assertEqual([len(tokens) for tokens in prompts["tokens"]], [6, 6])
+        self.assertNotIn("top_logprobs", prompts)
+        self.assertEqual(top["logprobs"], [alone["logprobs"]])
+        self.assertEqual(top["top_logprobs"], [alone["top_logprobs"]])
+        self.assertEqual([len(place) for place in chat["top_logprobs"]], [1] * 6)
+        self.assertEqual([place[0]["logprob"] for place in chat["top_logprobs"]], chat["logprobs"])
+        self.assertEqual(several["tokens"], [chat["tokens"]] * 2)
+        self.assertEqual(several["top_logprobs"], [chat["top_logprobs"]] * 2)
+        self.assertEqual({**text, "id": 0, "usage": 0}, {**top, "id": 0, "usage": 0})
+        self.assertFalse({"tokens", "logprobs", "top_logprobs"} & set(none))
+
+    def test_several_texts_of_each_item(self):
+        options = {"max_tokens": 6, "temperature": 300, "ignore_eos": True}
+        several = {**options, "seed": 5, "samples": 3}
+        talk = [{"role": "user", "content": "w5"}]
+        prompts, chat, chats, answers, drawn, none, bad, *alone = self.run_text([
+            {"task": "generate", "prompts": ["w5 w6", "w7"], **several},
+            {"task": "chat", "messages": talk, **several},
+            {"task": "chat", "conversations": [talk, talk], **several},
+            {"task": "answer", "recipe": "extractive-qa", "context": "w5 w6", "questions": ["w7", "w8"], **several},
+            {"task": "generate", "prompts": ["w7"], **options, "samples": 4},
+            {"task": "generate", "prompts": [], **several},
+            {"task": "classify", "texts": ["w5"], "labels": ["w7"], "samples": 2},
+        ] + [{"task": "generate", "prompts": ["w5 w6", "w7"], **options, "seed": 5 + k} for k in range(3)], code=1)
+        self.assertEqual(prompts["texts"], [[one["texts"][prompt] for one in alone] for prompt in range(2)])
+        self.assertEqual(prompts["finish"], [["length"] * 3] * 2)
+        self.assertNotIn("seed", prompts)
+        self.assertEqual(len(set(chat["texts"])), 3)
+        self.assertEqual(chat["finish"], ["length"] * 3)
+        self.assertEqual(chats["texts"], [chat["texts"]] * 2)
+        self.assertEqual([len(texts) for texts in answers["answers"]], [3, 3])
+        self.assertEqual([len(set(seeds)) for seeds in drawn["seed"]], [4])
+        self.assertEqual((none["texts"], none["finish"]), ([], []))
+        self.assertIn("samples is for answer, generate, chat", bad["message"])
+
     def headed(self):
         """The model with a classification head of three labels."""
         folder = SHARED["folder"] / "headed"
