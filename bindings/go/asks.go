@@ -57,25 +57,27 @@ func Classify(
 	}, (*Task).Values)
 }
 
-// Answer answers many questions about one text, which is computed once. Of one that failed there is what was begun.
+// Answer answers many questions about one text, which is computed once. Of one that failed there is what was begun. With
+// option samples the answers to a question follow each other.
 func Answer(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, text string, questions []string, options Options,
 ) ([]string, Failures, error) {
 	return ask(ctx, engine, tokenizer, "answer", options, func(task *Task) error {
 		_, err := task.AddProduct([]string{text}, questions)
 		return err
-	}, texts(len(questions)))
+	}, texts)
 }
 
-// Complete continues each prompt, as option recipe says. Of one that failed there is what was begun.
+// Complete continues each prompt, as option recipe says. Of one that failed there is what was begun. With option samples
+// the texts of a prompt follow each other.
 func Complete(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, prompts []string, options Options,
 ) ([]string, Failures, error) {
-	return ask(ctx, engine, tokenizer, "generate", options, adding(prompts), texts(len(prompts)))
+	return ask(ctx, engine, tokenizer, "generate", options, adding(prompts), texts)
 }
 
 // Chat gives the next message of a conversation; chat is for the model's template, options for the task. When it fails
-// there is what was begun, beside the error.
+// there is what was begun, beside the error. With option samples it is the first of them; a Task has all.
 func Chat(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, chat ChatOptions, options Options,
 ) (string, error) {
@@ -93,17 +95,19 @@ func adding(texts []string) func(*Task) error {
 	}
 }
 
-func texts(count int) func(*Task) ([]string, error) {
-	return func(task *Task) ([]string, error) {
-		texts := make([]string, count)
-		for item := range texts {
-			var err error
-			if texts[item], err = task.PartialText(item); err != nil {
-				return nil, err
-			}
-		}
-		return texts, nil
+// texts has those of all items, of which option samples makes several for each prompt.
+func texts(task *Task) ([]string, error) {
+	count, err := task.Count()
+	if err != nil {
+		return nil, err
 	}
+	texts := make([]string, count)
+	for item := range texts {
+		if texts[item], err = task.PartialText(item); err != nil {
+			return nil, err
+		}
+	}
+	return texts, nil
 }
 
 // ask makes a task, runs it and reads what came of it.

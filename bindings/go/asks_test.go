@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ func TestTasksInOneCall(t *testing.T) {
 	answers, _, err := prefix.Answer(background, engine, tokenizer, documents[0], []string{"What is baked?", "Where?"}, few)
 	if err != nil || len(answers) != 2 || answers[0] == "" {
 		t.Errorf("%q %v", answers, err)
+	}
+	several, _, err := prefix.Answer(background, engine, tokenizer, documents[0], []string{"What is baked?", "Where?"}, few.Samples(2))
+	if want := []string{answers[0], answers[0], answers[1], answers[1]}; err != nil || !slices.Equal(several, want) {
+		t.Errorf("%q, want %q %v", several, want, err)
 	}
 	message, err := prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: "Hello"}}, prefix.ChatOptions{}, few)
 	if err != nil || message == "" {

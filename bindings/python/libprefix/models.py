@@ -165,7 +165,7 @@ class LLM(Model):
         except PrefixError as error:
             error.partial = [task.partial_text(item) for item in range(task.count)]
             raise
-        return texts[0] if one else texts
+        return texts[0] if one and len(texts) == 1 else texts
 
     def _writing(self, prompts: str | Iterable[str], options: Any) -> Task:
         task = self.task("generate", **options)
@@ -173,7 +173,8 @@ class LLM(Model):
         return task
 
     def generate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
-        """What follows each prompt. Options max_tokens, temperature, stop, seed, ..."""
+        """What follows each prompt. Options max_tokens, temperature, stop, seed, ...; with samples a list in which those of a
+        prompt follow each other."""
         return self._texts(run(self._writing(prompts, options)), isinstance(prompts, str))
 
     async def agenerate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
@@ -185,12 +186,12 @@ class LLM(Model):
         task.add_chat(messages, **own)
         return task
 
-    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> str:
-        """The next turn of a conversation. Options max_tokens, temperature, ...; and tools, documents, variables, ... for its
-        template: variables={"enable_thinking": True}."""
+    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> Any:
+        """The next turn of a conversation; with samples a list of them. Options max_tokens, temperature, ...; and tools,
+        documents, variables, ... for its template: variables={"enable_thinking": True}."""
         return self._texts(run(self._conversation(messages, options)), True)
 
-    async def achat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> str:
+    async def achat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> Any:
         return self._texts(await run_async(self._conversation(messages, options)), True)
 
     def answer(self, context: str, questions: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:

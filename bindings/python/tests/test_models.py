@@ -144,6 +144,16 @@ class Models(WithModel):
         self.assertEqual(answers[0], self.llm.answer("a context", "one?", **options))
         self.assertEqual(self.llm.generate([]), [])
 
+    def test_several_texts_of_each_prompt(self):
+        options = {"max_tokens": 6, "ignore_eos": True, "temperature": 2}
+        messages = [{"role": "user", "content": "hello"}]
+        for ask in [lambda **more: self.llm.generate("two", **more), lambda **more: self.llm.chat(messages, **more),
+                    lambda **more: self.llm.answer("a context", "one?", **more)]:
+            alone = [ask(**options, seed=seed) for seed in (7, 8, 9)]
+            self.assertEqual(ask(**options, seed=7, samples=3), alone)
+        many = self.llm.generate(["one", "two"], **options, seed=7, samples=3)
+        self.assertEqual(many[3:], self.llm.generate("two", **options, seed=7, samples=3))
+
     def test_templates_are_told_what_the_options_say(self):
         """One conversation for each thing that a template can be told, and what the one of the tests makes of it."""
         messages, turn, next_one = [{"role": "user", "content": "Hi"}], "<|start|>user: Hi<|end|>", "<|start|>assistant: "

@@ -83,7 +83,8 @@ public final class Tasks {
      * @param context what the questions are about
      * @param questions all of them
      * @param options see {@link Task#create}; may be null
-     * @return one answer per question; of one that failed, what there is
+     * @return one answer per question, with option samples several, one behind the other; of one that failed, what
+     *     there is
      * @throws InterruptedException when this thread is interrupted
      */
     public static Outcome<List<String>> answer(
@@ -102,7 +103,7 @@ public final class Tasks {
      * @param tokenizer of the model
      * @param prompts all of them
      * @param options see {@link Task#create}; may be null
-     * @return one text per prompt; of one that failed, what there is
+     * @return one text per prompt, with option samples several, one behind the other; of one that failed, what there is
      * @throws InterruptedException when this thread is interrupted
      */
     public static Outcome<List<String>> generate(
@@ -120,7 +121,7 @@ public final class Tasks {
      * @param tokenizer of the model
      * @param messages so far
      * @param options see {@link Task#create}; may be null
-     * @return its text
+     * @return its text; with option samples the first, a {@link Task} has all
      * @throws InterruptedException when this thread is interrupted
      */
     public static String chat(Engine engine, Tokenizer tokenizer, List<Message> messages, Options options)
@@ -136,7 +137,7 @@ public final class Tasks {
      * @param messages so far
      * @param chat what its template is told, see {@link ChatOptions}
      * @param options see {@link Task#create}; may be null
-     * @return its text
+     * @return its text; with option samples the first, a {@link Task} has all
      * @throws InterruptedException when this thread is interrupted
      */
     public static String chat(
