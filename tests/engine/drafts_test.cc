@@ -242,8 +242,7 @@ void overflow_behind_bad_token(StoredWeights& w) {
   w.set_row(layer + "self_attn.v_proj.weight", 0, 0);
   w.set(layer + "self_attn.v_proj.weight", 0, kOfBad, 1);
   w.set(layer + "self_attn.o_proj.weight", kBrought, 0, 1);
-  for (const char* half : {"gate", "up"})
-    w.set_row(layer + "mlp." + half + "_proj.weight", 0, 0);
+  for (const char* half : {"gate", "up"}) w.set_row(layer + "mlp." + half + "_proj.weight", 0, 0);
   w.set(layer + "mlp.gate_proj.weight", 0, kBrought, 1e25f);
   w.set(layer + "mlp.up_proj.weight", 0, kOfOther, 1e25f);
 }
