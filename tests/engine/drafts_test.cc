@@ -131,6 +131,18 @@ TEST_F(Drafts, DoNotGoBeyondAnEnd) {
     ASSERT_EQ(again.finish, plain.finish) << seed;
   }
   EXPECT_GT(accepted(), 20);
+  // An end that the text has behind the same tokens is guessed by nobody: it is not stored.
+  open(100, 2048);
+  spec.tokens = {9, 3, 3, 4, 3, 3, 4, 3};
+  spec.sampling.stop_tokens = {4};
+  spec.sampling.allowed_tokens = {3, 4};
+  int64_t stored = 0;
+  for (int seed = 0; seed < 30; ++seed) {
+    spec.sampling.seed = seed;
+    spec.tokens[0] = 10 + seed;
+    stored += std::ssize(run(drafting(spec)).tokens) - 1 + std::ssize(spec.tokens);
+  }
+  EXPECT_EQ(tree->token_count(), stored);
   spec.sampling.stop_tokens.clear();
   spec.sampling.allowed_tokens = {3};
   for (int32_t most = 1; most < 12; ++most) {
@@ -260,6 +272,7 @@ TEST_F(Drafts, WithNumbersThatAreNotFiniteSpoilNothing) {
     spec.sampling.allowed_tokens = {3, 4};
     if (comes) spec.sampling.allowed_tokens = {3, 4, 8};
     std::vector<RequestResult> plain, guessed;
+    size_t nodes[2];
     for (const bool guesses : {false, true}) {
       open(checkpoint, 100, 2048);
       for (int seed = 0; seed < 12; ++seed) {
@@ -270,7 +283,11 @@ TEST_F(Drafts, WithNumbersThatAreNotFiniteSpoilNothing) {
       if (guesses) {
         EXPECT_GT(accepted(), 0);
       }
+      nodes[guesses] = tree->node_count();
       expect_all_given_back();
+    }
+    if (!comes) {
+      EXPECT_GT(nodes[1], nodes[0]) << "paths go on in pages of their own";
     }
     size_t failed = 0;
     for (size_t i = 0; i < plain.size(); ++i) {
