@@ -252,9 +252,9 @@ mod tests {
             ),
             (
                 schema(
-                    r#"{"type": "array", "items": {"multipleOf": 99999}, "allOf": [{"items": {"multipleOf": 99998}}]}"#,
+                    r#"{"type": "array", "items": {"multipleOf": 9999}, "allOf": [{"items": {"multipleOf": 9998}}]}"#,
                 ),
-                "multipleOf 99999 and 99998 together are 9999700002; the limit is 100000 without its point",
+                "multipleOf 9999 and 9998 together are 99970002; the limit is 100000 without its point",
             ),
             // The crate reads the pattern anew for each of the intersections.
             (
@@ -296,6 +296,26 @@ mod tests {
             (
                 schema(r#"{"type": "number", "multipleOf": 0.123456}"#),
                 "multipleOf 0.123456; the limit is 100000 without its point, and 8 places behind it",
+            ),
+            // The options are looked at again for each part that takes none of them away.
+            (
+                schema(format!(
+                    r#"{{"allOf": [{{"enum": [{}1]}}{}]}}"#,
+                    "1,".repeat(19_999),
+                    ", true".repeat(28_000)
+                )),
+                "more than 100000 units with the copies that intersections make, the limit",
+            ),
+            // Each has an automaton of its own.
+            (
+                schema(properties(10, &|i| {
+                    format!(r#"{{"type": "number", "multipleOf": {}}}"#, 99_999 - i)
+                })),
+                "more than 100000 units with the copies that intersections make, the limit",
+            ),
+            (
+                schema(format!(r#"{{"const": [{}1]}}"#, "1,".repeat(44_999))),
+                "more than 100000 units with the copies that intersections make, the limit",
             ),
             // Numbers that would be written as others, and those at which the crate turns in a circle.
             (
@@ -385,6 +405,13 @@ mod tests {
                 )
             })
             .collect();
+        let properties_of = |n: usize, one: &str| {
+            let all: Vec<String> = (0..n).map(|i| format!(r#""p{i}": {one}"#)).collect();
+            format!(
+                r#"{{"type": "object", "properties": {{{}}}}}"#,
+                all.join(",")
+            )
+        };
         let properties: Vec<String> = (0..900).map(|i| format!(r#""p{i}": {{}}"#)).collect();
         for rules in [
             schema(format!(
@@ -408,6 +435,10 @@ mod tests {
             schema(
                 r#"{"type": "number", "multipleOf": 99999, "minimum": -0.5, "exclusiveMaximum": 9e15}"#,
             ),
+            schema(properties_of(
+                900,
+                r#"{"type": "number", "multipleOf": 99999}"#,
+            )),
             schema(r#"{"type": "number", "multipleOf": 1e-8, "exclusiveMinimum": -9e15}"#),
             regex("((a{1000}){1000}){1000}"),
             regex("(a|b)*a(a|b){200}"),

@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use serde_json::{Deserializer, Value};
 
 /// Longest regular expression, and all of a grammar together: a class of letters may be a thousand ranges.
-pub const MOST_REGEX: usize = 16 << 10;
+pub const MAX_REGEX: usize = 16 << 10;
 /// Brackets within brackets.
-const MOST_DEPTH: usize = 128;
+const MAX_DEPTH: usize = 128;
 /// Rules and terminals, each of which may lead to the next one.
-const MOST_RULES: usize = 4096;
+const MAX_RULES: usize = 4096;
 
 /// The grammar with its schemas as the crate takes them, and what they cost; an error when it is too much.
 pub fn ready(text: &str) -> Result<(String, usize)> {
@@ -41,10 +41,10 @@ pub fn ready(text: &str) -> Result<(String, usize)> {
         ready += own.as_deref().unwrap_or(given);
         rest = after;
         for (what, count, most) in [
-            ("brackets within brackets", depth, MOST_DEPTH),
-            ("rules", rules, MOST_RULES),
-            ("bytes of regular expressions", regexes, MOST_REGEX),
-            ("units of schemas", cost, schema::MOST_COST),
+            ("brackets within brackets", depth, MAX_DEPTH),
+            ("rules", rules, MAX_RULES),
+            ("bytes of regular expressions", regexes, MAX_REGEX),
+            ("units of schemas", cost, schema::MAX_COST),
         ] {
             if count > most {
                 let line = text[..text.len() - rest.len()].matches('\n').count() + 1;

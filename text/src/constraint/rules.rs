@@ -1,6 +1,6 @@
 //! What a caller gives, of which there is at most one.
 
-use super::grammar::MOST_REGEX;
+use super::grammar::MAX_REGEX;
 use super::said::said;
 use super::{grammar, schema};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use llguidance::api::TopLevelGrammar;
 use llguidance::derivre::RegexBuilder;
 
 /// Longest text of a schema or grammar.
-const MOST_BYTES: usize = 256 << 10;
+const MAX_BYTES: usize = 256 << 10;
 
 /// Memory for whatever rules, for each unit of a schema's cost, and for each byte of others.
 const ROOM: usize = 16 << 20;
@@ -45,8 +45,8 @@ impl Rules {
     /// As the crate takes it, when it is within bounds.
     pub fn checked(&self) -> Result<TopLevelGrammar> {
         let most = match self {
-            Rules::Regex(_) => MOST_REGEX,
-            _ => MOST_BYTES,
+            Rules::Regex(_) => MAX_REGEX,
+            _ => MAX_BYTES,
         };
         let bytes = self.text().len();
         if bytes > most {

@@ -17,11 +17,11 @@ const MOST: usize = 1 << 21;
 const ROOM_BYTE: usize = 128;
 const ROOM_TOKEN: usize = 512;
 /// States of the automaton for the words of a grammar: one to two kilobytes each.
-const MOST_STATES: usize = 50_000;
+const MAX_STATES: usize = 50_000;
 /// What may come next at a place, in rules: some four for each property that may be left out.
-const MOST_ITEMS: usize = 10_000;
+const MAX_ITEMS: usize = 10_000;
 /// Symbols in the rules of a grammar.
-const MOST_SYMBOLS: usize = 100_000;
+const MAX_SYMBOLS: usize = 100_000;
 
 pub struct Vocabulary {
     pub factory: ParserFactory,
@@ -68,9 +68,9 @@ impl Vocabulary {
             .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
         factory.quiet();
         *factory.limits_mut() = ParserLimits {
-            max_lexer_states: MOST_STATES,
-            max_grammar_size: MOST_SYMBOLS,
-            max_items_in_row: MOST_ITEMS,
+            max_lexer_states: MAX_STATES,
+            max_grammar_size: MAX_SYMBOLS,
+            max_items_in_row: MAX_ITEMS,
             verbose_errors: false,
             ..ParserLimits::default()
         };

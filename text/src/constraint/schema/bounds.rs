@@ -61,6 +61,14 @@ impl Bounds {
         }
     }
 
+    /// Whether no number keeps both.
+    pub fn is_empty(self) -> bool {
+        let (Some((least, from)), Some((most, to))) = (self.least, self.most) else {
+            return false;
+        };
+        least > most || (least == most && (from || to))
+    }
+
     /// The bound that the crate takes for within, and the one to put in its place.
     pub fn mistaken(self) -> Option<(&'static str, f64, f64)> {
         let ((least, from), (most, to)) = (self.least?, self.most?);

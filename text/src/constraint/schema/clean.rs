@@ -8,15 +8,17 @@
 use super::bounds::Bounds;
 use super::faults::{fault, is_beyond};
 use super::plain::Plain;
-use super::words::{FORMLESS, OWN, PARTS, REFUSED, TYPES};
+use super::words::{type_of_value, FORMLESS, OWN, PARTS, REFUSED, TYPES};
 use crate::error::{quote, Error, Result};
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
 /// Values of a schema with what its references name: places that lie in each other are copied.
-const MOST_VALUES: usize = 100_000;
+const MAX_VALUES: usize = 100_000;
+/// Bytes of a text that count as a value.
+const BYTES: usize = 256;
 /// How far the type of a schema is looked for, from reference to reference.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 pub fn clean(schema: &Value) -> Result<Value> {
     let mut cleaner = Cleaner {
@@ -64,10 +66,10 @@ struct Cleaner<'a> {
 impl<'a> Cleaner<'a> {
     fn count(&mut self, values: usize) -> Result<()> {
         self.values += values;
-        match self.values <= MOST_VALUES {
+        match self.values <= MAX_VALUES {
             true => Ok(()),
             false => Err(Error::range(format!(
-                "more than {MOST_VALUES} values with those that its references name, the limit"
+                "more than {MAX_VALUES} values with those that its references name, the limit"
             ))),
         }
     }
@@ -116,6 +118,7 @@ impl<'a> Cleaner<'a> {
         match value {
             Value::Object(all) => {
                 let clean = all.iter().map(|(name, one)| {
+                    self.count(units(name))?;
                     let clean = self.schema(one)?;
                     Ok((name.clone(), clean))
                 });
@@ -164,12 +167,14 @@ impl<'a> Cleaner<'a> {
     }
 
     fn plain(&mut self, plain: Plain<'a>) -> Result<Map<String, Value>> {
-        self.count(plain.required.len())?;
+        let required = plain.required.iter().map(|name| 1 + units(name));
+        self.count(required.sum())?;
         let mut whole = Map::new();
         if plain.is_object {
             whole.insert("type".into(), "object".into());
         }
         let properties = plain.properties.into_iter().map(|(name, one)| {
+            self.count(units(name))?;
             let clean = self.schema(one)?;
             Ok((name.to_string(), clean))
         });
@@ -291,7 +296,7 @@ impl<'a> Cleaner<'a> {
     }
 
     fn type_of(&mut self, schema: &'a Value, depth: usize) -> Option<&'static str> {
-        let object = schema.as_object().filter(|_| depth < MOST_DEPTH)?;
+        let object = schema.as_object().filter(|_| depth < MAX_DEPTH)?;
         let key: *const Value = schema;
         if let Some(found) = self.types.get(&key) {
             return *found;
@@ -316,17 +321,6 @@ fn says_nothing(key: &str, value: &Value) -> bool {
     }
 }
 
-fn type_of_value(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
 fn common(mut types: impl Iterator<Item = Option<&'static str>>) -> Option<&'static str> {
     let first = types.next()??;
     types.all(|one| one == Some(first)).then_some(first)
@@ -336,9 +330,16 @@ fn common(mut types: impl Iterator<Item = Option<&'static str>>) -> Option<&'sta
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(all) => 1 + all.iter().map(size).sum::<usize>(),
-        Value::Object(all) => 1 + all.values().map(size).sum::<usize>(),
+        Value::Object(all) => all
+            .iter()
+            .fold(1, |sum, (name, one)| sum + units(name) + size(one)),
+        Value::String(text) => 1 + units(text),
         _ => 1,
     }
+}
+
+fn units(text: &str) -> usize {
+    text.len() / BYTES
 }
 
 /// A name of a pointer as RFC 6901 and URIs escape it.
@@ -516,5 +517,24 @@ mod tests {
             error.message,
             "more than 100000 values with those that its references name, the limit"
         );
+    }
+
+    /// A name or a text that is copied with each object that has it.
+    #[test]
+    fn long_texts_count_as_values_that_are_as_long() {
+        let long = "n".repeat(100_000);
+        for base in [
+            json!({"properties": {&long: {}}}),
+            json!({"properties": {"a": {"const": long}}}),
+            json!({"properties": {"a": {"properties": {&long: {}}}}}),
+            json!({"required": [long]}),
+        ] {
+            let one = json!({"allOf": [{"$ref": "#/x"}, {"properties": {"b": {}}}]});
+            let error = clean(&json!({"anyOf": vec![one; 400], "x": base})).unwrap_err();
+            assert_eq!(
+                error.message,
+                "more than 100000 values with those that its references name, the limit"
+            );
+        }
     }
 }

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// Of a factor, without its point: the automaton of its multiples has as many states.
-pub const MOST_FACTOR: f64 = 100_000.0;
-const MOST_PLACES: usize = 8;
+pub const MAX_FACTOR: f64 = 100_000.0;
+const MAX_PLACES: usize = 8;
 
 /// Beyond it numbers of a schema, which are 64-bit floating point, are no longer the ones that were written; and at the
 /// ends of 64 bits the crate turns in a circle.
-const MOST_NUMBER: f64 = 9_007_199_254_740_992.0;
+const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
 
 /// What a schema may say to the crate itself. Other words of it make no JSON.
 const GUIDANCE: [&str; 2] = ["whitespace_flexible", "coerce_one_of"];
@@ -21,7 +21,7 @@ pub fn fault(object: &Map<String, Value>) -> Option<String> {
     let number = |key: &str| object.get(key).and_then(Value::as_f64);
     if let Some(factor) = number("multipleOf").filter(|factor| !is_exact(*factor)) {
         return Some(format!(
-            "multipleOf {factor}; the limit is {MOST_FACTOR} without its point, and {MOST_PLACES} places behind it"
+            "multipleOf {factor}; the limit is {MAX_FACTOR} without its point, and {MAX_PLACES} places behind it"
         ));
     }
     for key in [
@@ -37,7 +37,7 @@ pub fn fault(object: &Map<String, Value>) -> Option<String> {
         }
         if let Some(number) = object.get(key).and_then(too_large) {
             return Some(format!(
-                "{key} has {number}; the limit is {MOST_NUMBER} on either side"
+                "{key} has {number}; the limit is {MAX_NUMBER} on either side"
             ));
         }
     }
@@ -96,7 +96,7 @@ fn too_large(value: &Value) -> Option<String> {
     match value {
         Value::Number(number) => {
             let size = number.as_f64().map_or(f64::INFINITY, f64::abs);
-            (size > MOST_NUMBER).then(|| number.to_string())
+            (size > MAX_NUMBER).then(|| number.to_string())
         }
         Value::Array(all) => all.iter().find_map(too_large),
         Value::Object(all) => all.values().find_map(too_large),
@@ -107,9 +107,9 @@ fn too_large(value: &Value) -> Option<String> {
 /// Whether the crate computes with such a factor.
 fn is_exact(factor: f64) -> bool {
     let mut digits = factor.abs();
-    (0..=MOST_PLACES).any(|_| {
+    (0..=MAX_PLACES).any(|_| {
         let is_whole = digits.fract() == 0.0;
-        let is_exact = is_whole && digits <= MOST_FACTOR;
+        let is_exact = is_whole && digits <= MAX_FACTOR;
         digits *= 10.0;
         is_exact
     })

@@ -5,20 +5,28 @@ use super::trial::{Made, Stop, Trial};
 use crate::error::{Error, Result};
 
 /// How far the crate goes into an intersection.
-const MOST_MEETINGS: usize = 128;
+const MAX_MEETINGS: usize = 128;
 /// Looks at two options, whether they overlap, that take as long as a step.
 const LOOKS: usize = 8;
+/// Options that are looked at again in the time of a step.
+const OPTIONS: usize = 256;
 
 impl Trial<'_> {
     /// Of parts of the same kind the values that both have. `depth`: of intersections within each other.
     pub fn meet(&mut self, a: &Part, b: &Part, depth: usize) -> Made<Part> {
         self.spend(1)?;
-        if depth > MOST_MEETINGS {
+        if depth > MAX_MEETINGS {
             return Err(Stop::Refused);
         }
         let met = match (&a.kind, &b.kind) {
             (Kind::Any, _) => b.clone(),
-            (_, Kind::Any) => a.clone(),
+            (_, Kind::Any) => {
+                if let Kind::Either { options, .. } = &a.kind {
+                    // The crate looks at each again.
+                    self.spend(options.len() / OPTIONS)?;
+                }
+                a.clone()
+            }
             (Kind::Never, _) | (_, Kind::Never) => Shape::new(Kind::Never),
             (Kind::Ref(name), _) => {
                 let a = self.named(name)?;
@@ -54,7 +62,15 @@ impl Trial<'_> {
                 _ => Shape::new(Kind::Never),
             },
             (Kind::Number { .. }, Kind::Number { .. }) => {
-                Shape::new(met_numbers(&a.kind, &b.kind)?)
+                let met = met_numbers(&a.kind, &b.kind)?;
+                if let Kind::Number {
+                    factor: Some(factor),
+                    ..
+                } = &met
+                {
+                    self.factor(*factor)?;
+                }
+                Shape::new(met)
             }
             (Kind::Text(one), Kind::Text(other)) => Shape::new(Kind::Text(met_texts(one, other))),
             (Kind::Array(one), Kind::Array(other)) => {

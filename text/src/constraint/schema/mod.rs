@@ -23,4 +23,4 @@ mod trial;
 mod words;
 
 pub use guidance::ready;
-pub use trial::MOST_COST;
+pub use trial::MAX_COST;

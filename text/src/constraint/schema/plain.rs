@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 /// Parts within parts.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 #[derive(Default)]
 pub struct Plain<'a> {
@@ -46,7 +46,7 @@ impl<'a> Plain<'a> {
         depth: usize,
     ) -> bool {
         self.looked_at += 1 + object.len();
-        depth < MOST_DEPTH
+        depth < MAX_DEPTH
             && object.iter().all(|(key, value)| match (&**key, value) {
                 ("type", Value::String(kind)) => {
                     self.is_object = true;

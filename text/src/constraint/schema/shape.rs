@@ -1,7 +1,7 @@
 //! What the crate makes of a schema, with copies shared: so much of it as says how large it is.
 
 use super::bounds::Bounds;
-use super::faults::MOST_FACTOR;
+use super::faults::MAX_FACTOR;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -73,7 +73,7 @@ pub struct Named<T> {
 }
 
 /// A step of numbers, coefficient * 10^-places.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Factor {
     coefficient: u128,
     places: u32,
@@ -145,7 +145,10 @@ impl Shape {
                 bytes = text.bytes / BYTES + text.literal.as_deref().map_or(0, units);
                 work = text.work();
             }
-            Kind::Array(array) => array.first.iter().chain(&array.items).for_each(&mut add),
+            Kind::Array(array) => {
+                array.first.iter().chain(&array.items).for_each(&mut add);
+                work = array.work();
+            }
             Kind::Object(object) => {
                 let parts = object.named.values().chain(object.patterns.values());
                 parts.chain(&object.others).for_each(&mut add);
@@ -189,6 +192,14 @@ impl Text {
             _ => 1000 * usize::from(parts > 1),
         };
         patterns.saturating_add(bytes).saturating_add(meet)
+    }
+}
+
+impl Array {
+    /// Each of the first items is held against those behind it.
+    fn work(&self) -> usize {
+        let count = self.first.len();
+        count.saturating_mul(count) / 40_000
     }
 }
 
@@ -247,6 +258,11 @@ impl Factor {
         }
     }
 
+    /// Units of its automaton, which the same steps share: one for two of its states.
+    pub fn work(self) -> usize {
+        usize::try_from(self.coefficient / 2).unwrap_or(usize::MAX)
+    }
+
     /// The step of the numbers that both have; what is wrong when the crate does not compute with it.
     pub fn meet(self, other: Factor) -> std::result::Result<Factor, String> {
         let places = self.places.max(other.places);
@@ -259,9 +275,9 @@ impl Factor {
         let product = a * b;
         let both = Factor::shortest(product.checked_div(divisor).unwrap_or(0), places);
         let of_both = format!("multipleOf {} and {}", self.number(), other.number());
-        if both.coefficient > MOST_FACTOR as u128 {
+        if both.coefficient > MAX_FACTOR as u128 {
             return Err(format!(
-                "{of_both} together are {}; the limit is {MOST_FACTOR} without its point",
+                "{of_both} together are {}; the limit is {MAX_FACTOR} without its point",
                 both.number()
             ));
         }

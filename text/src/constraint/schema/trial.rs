@@ -16,11 +16,11 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Copies and steps, each of some microseconds and kilobytes.
-pub const MOST_COST: usize = 100_000;
+pub const MAX_COST: usize = 100_000;
 /// Schemas within each other and from reference to reference, which the crate goes down on its stack.
-const MOST_LEVELS: usize = 4000;
+const MAX_LEVELS: usize = 4000;
 /// Names of properties of one object, which the crate takes one within the other.
-const MOST_NAMES: usize = 2000;
+const MAX_NAMES: usize = 2000;
 /// As the crate has it where it looks for the pattern that a name has.
 const PATTERN_FUEL: u64 = 10_000;
 
@@ -34,6 +34,7 @@ pub fn cost(schema: &Value) -> Result<usize> {
         seen: HashSet::new(),
         made: HashMap::new(),
         patterns: HashMap::new(),
+        factors: HashSet::new(),
     };
     let Value::Object(root) = schema else {
         return Ok(1);
@@ -45,9 +46,9 @@ pub fn cost(schema: &Value) -> Result<usize> {
     };
     let mut cost = trial.spent;
     for shape in trial.made.values().chain([&whole]) {
-        if shape.names > MOST_NAMES {
+        if shape.names > MAX_NAMES {
             return Err(Error::range(format!(
-                "{} names of properties in one object; the limit is {MOST_NAMES}",
+                "{} names of properties in one object; the limit is {MAX_NAMES}",
                 shape.names
             )));
         }
@@ -58,10 +59,10 @@ pub fn cost(schema: &Value) -> Result<usize> {
 }
 
 fn check(cost: usize) -> Result<()> {
-    match cost <= MOST_COST {
+    match cost <= MAX_COST {
         true => Ok(()),
         false => Err(Error::range(format!(
-            "its parts are more than {MOST_COST} units with the copies that intersections make, the limit"
+            "its parts are more than {MAX_COST} units with the copies that intersections make, the limit"
         ))),
     }
 }
@@ -90,6 +91,7 @@ pub struct Trial<'a> {
     seen: HashSet<&'a str>,
     made: HashMap<Rc<str>, Part>,
     patterns: HashMap<Rc<str>, Option<Regex>>,
+    factors: HashSet<Factor>,
 }
 
 impl<'a> Trial<'a> {
@@ -110,9 +112,9 @@ impl<'a> Trial<'a> {
     fn schema(&mut self, object: &'a Map<String, Value>) -> Made<Part> {
         self.spend(1)?;
         self.level += 1;
-        if self.level > MOST_LEVELS {
+        if self.level > MAX_LEVELS {
             return Err(Stop::TooMuch(Error::range(format!(
-                "more than {MOST_LEVELS} levels with those of its references, the limit"
+                "more than {MAX_LEVELS} levels with those of its references, the limit"
             ))));
         }
         let made = self.parts(object)?;
@@ -217,8 +219,8 @@ impl<'a> Trial<'a> {
             "number" | "integer" => Kind::Number {
                 factor: match object.get("multipleOf") {
                     Some(factor) => {
-                        let number = factor.as_f64().and_then(Factor::new);
-                        Some(number.ok_or(Stop::Refused)?)
+                        let factor = factor.as_f64().and_then(Factor::new);
+                        Some(self.factor(factor.ok_or(Stop::Refused)?)?)
                     }
                     None => None,
                 },
@@ -250,6 +252,14 @@ impl<'a> Trial<'a> {
             }
             _ => return Err(Stop::Refused),
         }))
+    }
+
+    /// A step of numbers, which costs as much as its automaton where it is a new one.
+    pub(super) fn factor(&mut self, factor: Factor) -> Made<Factor> {
+        if self.factors.insert(factor) {
+            self.spend(factor.work())?;
+        }
+        Ok(factor)
     }
 
     fn array(&mut self, object: &'a Map<String, Value>) -> Made<Array> {

@@ -67,6 +67,18 @@ pub const FORMLESS: [&str; 10] = [
 /// All types, as the crate takes them where none is named.
 pub const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
 
+/// The one of these that a value is of.
+pub fn type_of_value(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
 /// Schemas by name.
 pub fn schemas<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a Map<String, Value>> {
     object.get(key).and_then(Value::as_object)
