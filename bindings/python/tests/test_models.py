@@ -57,8 +57,6 @@ class Models(WithModel):
         for options, sentence in (({"pooling": "tokens"}, "option pooling is tokens"), ({"positions": [0]}, "option positions is set")):
             with self.assertRaisesRegex(libprefix.InvalidArgumentError, sentence):
                 embedder.encode(["one"], **options)
-        with self.assertRaisesRegex(libprefix.InvalidArgumentError, "option logprobs"):
-            libprefix.LLM(self.engine).generate("one", logprobs=True)
 
     def test_classify(self):
         values = libprefix.Classifier(self.engine).classify(["one", "two"], ["good", "bad", "neither"])
