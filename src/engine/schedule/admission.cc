@@ -467,10 +467,6 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   if (spec.constraint)
     s.sampler->add(std::make_unique<ConstraintMask>(spec.constraint, model_.config().vocab_size));
   s.top.resize(static_cast<size_t>(spec.top_logprobs));
-  if (spec.draft_tokens > 0) {
-    s.draft.text.reserve(spec.tokens.size() + static_cast<size_t>(growth));
-    s.draft.text = spec.tokens;
-  }
   uses_[name_space].reserved_tokens += growth;
   s.reserved_tokens = growth;
   pages_.reserve(pages);

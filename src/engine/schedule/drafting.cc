@@ -66,6 +66,7 @@ int32_t Scheduler::draft(RunningRequest& request, Sequence& s, int32_t limit) {
     grow_by_draft(request, s);
     rows = builder_.take(s.node, s.length + d.count(), d.count());
   }
+  drafted_ = true;
   accounting_.counters().drafted += d.count();
   return rows;
 }
@@ -81,7 +82,7 @@ bool Scheduler::guess(const RunningRequest& request, Sequence& s, size_t limit) 
     d.node = cached.node;
   } else if (tree_.grows_alone(s.node, s.length, use_of(request))) {
     const int32_t room = (pages_between(0, s.length) + s.reserved_pages) * kPageTokens - s.length;
-    d.tokens = guess_from_text(d.text, std::min(limit, static_cast<size_t>(room)));
+    d.tokens = guess_from_text(request.text(), std::min(limit, static_cast<size_t>(room)));
   }
   const auto end =
       std::ranges::find_if(d.tokens, [&](int32_t token) { return ends(request, token); });
@@ -107,6 +108,7 @@ void Scheduler::grow_by_draft(RunningRequest& request, Sequence& s) {
 // Finds which tokens of the drafts are those that the model says. What was read behind the others
 // is dropped, and they leave their paths.
 void Scheduler::settle_drafts() {
+  if (!std::exchange(drafted_, false)) return;
   for (size_t at = 0; at < outputs_.size();) {
     const size_t first = at++;  // that of the path itself, before those of its draft
     while (at < outputs_.size() && outputs_[at].draft > 0) ++at;

@@ -53,11 +53,14 @@ CachedGuess guess_from_cache(const Tree& tree, NodeId node, int32_t length, size
   NodeId at = tree.node_at(node, length - 1);
   for (int32_t offset = length - tree.node(at).start;;) {
     const Node& n = tree.node(at);
-    for (; offset < n.computed && guess.tokens.size() < limit; ++offset) {
-      guess.tokens.push_back(tree.token(n, offset));
-      guess.node = at;
-    }
-    if (offset < n.length || guess.tokens.size() == limit) return guess;
+    const auto left = static_cast<int32_t>(limit - guess.tokens.size());
+    const int32_t end = std::min(n.computed, offset + left);
+    if (offset < end) guess.node = at;
+    tree.for_each_piece(n, offset, end, [&](int32_t page, int32_t slot, int32_t count) {
+      const int32_t* const tokens = tree.page_tokens(page) + slot;
+      guess.tokens.insert(guess.tokens.end(), tokens, tokens + count);
+    });
+    if (end < n.length || guess.tokens.size() == limit) return guess;
     at = last_used_child(tree, at);
     if (at == kNoNode) return guess;
     offset = 0;

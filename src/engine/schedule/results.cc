@@ -193,9 +193,7 @@ void Scheduler::apply(Output& output) {
 // tokens are computed once more, by itself, and slide.
 void Scheduler::compute_alone(RunningRequest& request, Sequence& s) {
   const RequestSpec& spec = request.spec();
-  std::vector<int32_t> tokens = spec.tokens;
-  const std::vector<int32_t>& more = request.result().tokens;
-  tokens.insert(tokens.end(), more.begin(), more.end());
+  const std::vector<int32_t> tokens = request.text();
   const NodeId root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
                                      spec.adapter_number, true);
   try {
@@ -249,7 +247,6 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     s.outputs_left = 0;
     return;
   }
-  if (spec.draft_tokens > 0) s.draft.text.push_back(token);
   if (s.draft.kept > 0) {
     --s.draft.kept;
     ++s.length;

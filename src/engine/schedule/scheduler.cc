@@ -298,11 +298,8 @@ void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
   const RequestSpec& spec = request.spec();
   if (!options_.ghosts || spec.task != Task::kGenerate) return;
   try {
-    std::vector<int32_t> tokens = spec.tokens;
-    const std::vector<int32_t>& more = request.result().tokens;
-    tokens.insert(tokens.end(), more.begin(), more.end());
     const PolicyGhosts::Choice now = options_.ghosts->follow(
-        namespace_of(request), tokens, static_cast<int64_t>(spec.tokens.size()));
+        namespace_of(request), request.text(), static_cast<int64_t>(spec.tokens.size()));
     tree_.set_policy(now.policy, now.alpha);
   } catch (...) {
     options_.ghosts.reset();

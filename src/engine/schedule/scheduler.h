@@ -254,6 +254,7 @@ class Scheduler {
     size_t index = 0;
     int64_t changes = 0;
   } blocked_;
+  bool drafted_ = false;  // the step has rows of drafts
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;

@@ -32,7 +32,6 @@ struct JobState;
 // What a generation guesses that comes next (drafting.cc).
 struct Draft {
   DraftLength length;
-  std::vector<int32_t> text;  // prompt and answer; empty where none is made
 
   // In this step:
   std::vector<int32_t> tokens;    // behind the path
@@ -108,6 +107,8 @@ struct RunningRequest {
   std::span<float> logprobs(const Sequence& sequence) const;
   // That of the token at `position`.
   float& logprob(const Sequence& sequence, int32_t position) const;
+  // Prompt and answer so far, of a generation.
+  std::vector<int32_t> text() const;
   // The token at `position` of a sequence.
   int32_t token_at(const Sequence& sequence, int32_t position) const;
 };
@@ -150,6 +151,14 @@ struct JobState {
 
 inline const RequestSpec& RunningRequest::spec() const { return state->job->spec(index); }
 inline RequestResult& RunningRequest::result() const { return state->job->edit_result(index); }
+inline std::vector<int32_t> RunningRequest::text() const {
+  const std::vector<int32_t>& answer = result().tokens;
+  std::vector<int32_t> all;
+  all.reserve(spec().tokens.size() + answer.size());
+  all = spec().tokens;
+  all.insert(all.end(), answer.begin(), answer.end());
+  return all;
+}
 inline int32_t RunningRequest::token_at(const Sequence& sequence, int32_t position) const {
   const std::vector<int32_t>& prompt = spec().tokens;
   const auto p = static_cast<size_t>(position);
