@@ -267,20 +267,15 @@ TEST(TaskLogprobs, TokensComeWithTheirText) {
   std::vector<Scored> so_far(12);
   std::vector<size_t> sent(12);
   size_t pieces = 0;
-  while (true) {
-    prefix_event event = PREFIX_EVENT_INIT;
-    char buf[4096];
-    size_t n = 0;
-    Error error;
-    const prefix_status status =
-        prefix_task_next_event(task, kMinute, &event, buf, sizeof(buf), &n, &error);
+  for (Seen seen;; seen = Seen()) {
+    const prefix_status status = next(task, kMinute, &seen);
     if (status == PREFIX_ERR_NO_EVENT) break;
     ASSERT_EQ(status, PREFIX_OK);
-    const auto item = static_cast<size_t>(event.request);
+    const auto item = static_cast<size_t>(seen.event.request);
     so_far[item].append(scored(task, item, so_far[item].size()));
-    if (event.kind != PREFIX_EVENT_TEXT) continue;
+    if (seen.event.kind != PREFIX_EVENT_TEXT) continue;
     ++pieces;
-    sent[item] += n;
+    sent[item] += seen.text.size();
     ASSERT_GT(so_far[item].size(), 0u);
     // The first that is not there yet begins behind this text.
     const Scored later = scored(task, item);

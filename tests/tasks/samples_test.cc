@@ -210,18 +210,10 @@ TEST(Samples, AreStreamedEachAndEndByThemselves) {
   submit(task);
   Strings texts(8);
   std::vector<int> ended(8);
-  while (true) {
-    prefix_event event = PREFIX_EVENT_INIT;
-    char buf[4096];
-    size_t n = 0;
-    Error error;
-    const prefix_status status =
-        prefix_task_next_event(task, kMinute, &event, buf, sizeof(buf), &n, &error);
-    if (status == PREFIX_ERR_NO_EVENT) break;
-    ASSERT_EQ(status, PREFIX_OK);
-    const auto item = static_cast<size_t>(event.request);
-    if (event.kind == PREFIX_EVENT_TEXT)
-      texts.at(item).append(buf, n);
+  for (const Seen& seen : events(task)) {
+    const auto item = static_cast<size_t>(seen.event.request);
+    if (seen.event.kind == PREFIX_EVENT_TEXT)
+      texts.at(item) += seen.text;
     else
       ++ended.at(item);
   }

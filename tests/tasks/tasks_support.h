@@ -56,6 +56,39 @@ struct Task : Handle<prefix_task, prefix_task_release> {
   bool is_submitted = false;
 };
 
+// An event of a task with its text.
+struct Seen {
+  prefix_event event = PREFIX_EVENT_INIT;
+  std::string text;
+};
+
+// The next event with its text; the status of the call.
+inline prefix_status next(prefix_task* task, int64_t timeout_ms, Seen* seen) {
+  std::vector<char> buf(1);
+  size_t needed = 0;
+  Error error;
+  prefix_status status = prefix_task_next_event(task, timeout_ms, &seen->event, buf.data(),
+                                                buf.size(), &needed, &error);
+  if (status == PREFIX_ERR_BUFFER_TOO_SMALL) {
+    buf.resize(needed + 1);
+    status = prefix_task_next_event(task, 0, &seen->event, buf.data(), buf.size(), &needed, &error);
+  }
+  if (status == PREFIX_OK) seen->text.assign(buf.data(), needed);
+  return status;
+}
+
+// All events of a task that was submitted.
+inline std::vector<Seen> events(prefix_task* task) {
+  std::vector<Seen> all;
+  for (Seen seen;; seen = Seen()) {
+    const prefix_status status = next(task, kMinute, &seen);
+    if (status == PREFIX_ERR_NO_EVENT) return all;
+    EXPECT_EQ(status, PREFIX_OK);
+    if (status != PREFIX_OK) return all;
+    all.push_back(seen);
+  }
+}
+
 // Written by tools/golden/make_models.py before the tests run; 1,024 positions.
 inline std::string words_model() {
   return prefix::testing_support::build_folder() + "/golden-models/qwen3-words";
