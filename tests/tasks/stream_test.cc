@@ -197,9 +197,7 @@ TEST(Stream, LetsAnItemBeReadBeforeTheOthers) {
     Seen seen;
     ASSERT_EQ(next(task, kMinute, &seen), PREFIX_OK);
     EXPECT_EQ(info(task, static_cast<size_t>(seen.event.request)).status, PREFIX_OK);
-    size_t finished = 0;
-    expect(PREFIX_OK,
-           [&](prefix_error* e) { return prefix_task_finished_count(task, &finished, e); });
+    const size_t finished = done(task);
     expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_cancel(task, e); });
     wait(task);
     if (finished < count) return;

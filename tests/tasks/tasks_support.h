@@ -137,6 +137,16 @@ Tokenizer changed_tokenizer(const Change& change) {
   return tokenizer;
 }
 
+// That many short texts that differ. With `signal` one that is not UTF-8 comes first: it fails while
+// the task is being encoded, which tells another thread that the task has begun.
+inline Texts documents(size_t count, bool signal = false) {
+  Texts list;
+  if (signal) list.add("\xff");
+  for (size_t i = 0; i < count; ++i)
+    list.add("Document " + std::to_string(i * 7919 % 10007) + " is about rivers and trees.");
+  return list;
+}
+
 // The options of a task from an object of JSON, or from text that is none.
 inline prefix_status try_options(const std::string& json, prefix_options** out, prefix_error* err) {
   const prefix_status status = prefix_options_create(out, err);
@@ -280,6 +290,13 @@ inline prefix_result_info info(const prefix_task* task, size_t item) {
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_item_info(task, item, &out, e); });
   return out;
 }
+// How many items are done.
+inline size_t done(const prefix_task* task) {
+  size_t n = 77;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_finished_count(task, &n, e); });
+  return n;
+}
+
 inline bool was_cut(const prefix_task* task, size_t item) {
   return (info(task, item).flags & PREFIX_RESULT_CUT) != 0;
 }
