@@ -124,7 +124,7 @@ class Tree {
   // Longest path that equals a prefix of tokens, pending tokens included. Changes nothing.
   Match match(NodeId root, std::span<const int32_t> tokens) const;
 
-  // --- sequences ---
+  // --- sequences (tree_sequences.cc) ---
   // Extends the tree until `tokens` is a path in it, locks the node that ends with its last token
   // and returns it: a use of the path, and not of what an edge had behind it. New nodes get their
   // pages now; unlocked leaves are evicted to make room. Throws kCacheFull, changing nothing but
