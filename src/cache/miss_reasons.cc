@@ -47,41 +47,44 @@ MissReasons::Entry* MissReasons::find(uint64_t hash) {
   return at == set.end() ? nullptr : &*at;
 }
 
-void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched) {
+void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched,
+                        MissCounts& counts) {
   const auto n = static_cast<int32_t>(tokens.size());
   const int32_t pages = n / kPageTokens;
   uint64_t hash = kStart;
-  int64_t* reason = &counts_.first_seen;
+  int64_t MissCounts::* reason = &MissCounts::first_seen;
   int32_t counted = matched;
   for (int32_t b = 0; b < pages; ++b) {
     hash = chain(hash, tokens.data() + b * kPageTokens);
     const int32_t end = (b + 1) * kPageTokens;
     if (end > matched) {
-      reason = &reason_of(hash, name_space);
-      *reason += end - counted;
+      reason = reason_of(hash, name_space);
+      counts.*reason += end - counted;
       counted = end;
     }
     see(hash, name_space);
   }
   if (pages == 0 && n > 0) {
     hash = text_hash(tokens);
-    reason = &reason_of(hash, name_space);
+    reason = reason_of(hash, name_space);
     see(hash, name_space);
   }
-  *reason += n - counted;  // what does not fill a page goes with the page before it
+  counts.*reason += n - counted;  // what does not fill a page goes with the page before it
 }
 
-void MissReasons::count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found) {
+void MissReasons::count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found,
+                              MissCounts& counts) {
   const uint64_t hash = text_hash(tokens);
-  if (!found) reason_of(hash, name_space) += static_cast<int64_t>(tokens.size());
+  if (!found) counts.*reason_of(hash, name_space) += static_cast<int64_t>(tokens.size());
   see(hash, name_space);
 }
 
-int64_t& MissReasons::reason_of(uint64_t hash, int32_t name_space) {
+int64_t MissCounts::* MissReasons::reason_of(uint64_t hash, int32_t name_space) {
   if (const Entry* here = find(in_namespace(hash, name_space)))
-    return here->made_room ? counts_.budget : counts_.evicted;
+    return here->made_room ? &MissCounts::budget : &MissCounts::evicted;
   const Entry* anywhere = find(hash);
-  return anywhere && anywhere->name_space != name_space ? counts_.name_space : counts_.first_seen;
+  return anywhere && anywhere->name_space != name_space ? &MissCounts::name_space
+                                                        : &MissCounts::first_seen;
 }
 
 void MissReasons::see(uint64_t hash, int32_t name_space) {

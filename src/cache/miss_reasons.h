@@ -19,33 +19,25 @@
 #include <span>
 #include <vector>
 
+#include "cache/miss_counts.h"
 #include "tree/tree.h"
 
 namespace prefix {
-
-struct MissCounts {         // tokens
-  int64_t first_seen = 0;   // no request had them before
-  int64_t name_space = 0;   // only other namespaces did
-  int64_t budget = 0;       // they were here and made room: cache_bytes, or the quota
-  int64_t evicted = 0;      // they were here and were dropped, expired, or not kept
-  int64_t granularity = 0;  // they are here, and were computed again to be read
-  int64_t state = 0;        // their keys are here, but no state to go on from
-};
 
 class MissReasons {
  public:
   MissReasons() : table_(kWays << kSetBits) {}
 
-  // A request comes whose first `matched` tokens the tree has.
-  void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched);
+  // A request comes whose first `matched` tokens the tree has: adds the others to its counts, and
+  // remembers all.
+  void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched,
+             MissCounts& counts);
   // The same where all of them are there or none is of use.
-  void count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found);
-  void count_again(int64_t tokens) { counts_.granularity += tokens; }
-  void count_state(int64_t tokens) { counts_.state += tokens; }
+  void count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found,
+                   MissCounts& counts);
   // Tokens [from, computed) of a node are about to make room. Without memory it is not noted.
   void made_room(const Tree& tree, NodeId id, int32_t from);
 
-  const MissCounts& counts() const { return counts_; }
   size_t metadata_bytes() const { return table_.capacity() * sizeof(Entry); }
 
  private:
@@ -57,7 +49,7 @@ class MissReasons {
     bool made_room = false;
   };
   Entry* find(uint64_t hash);
-  int64_t& reason_of(uint64_t hash, int32_t name_space);
+  int64_t MissCounts::* reason_of(uint64_t hash, int32_t name_space);
   void see(uint64_t hash, int32_t name_space);
   void remember(const Entry& entry);
   void text_made_room(const Tree& tree, NodeId id);
@@ -67,7 +59,6 @@ class MissReasons {
   }
 
   std::vector<Entry> table_;
-  MissCounts counts_;
   std::vector<NodeId> path_;  // scratch
 };
 

@@ -73,7 +73,7 @@ EngineStats Engine::stats_now() const {
   s.tree_tokens = tree_->token_count();
   s.evictions = tree_->evictions();
   s.evicted_tokens = tree_->evicted_tokens();
-  const MissCounts& misses = scheduler_->misses().counts();
+  const MissCounts& misses = c.missed;
   s.miss_first_seen = misses.first_seen;
   s.miss_namespace = misses.name_space;
   s.miss_budget = misses.budget;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "cache/miss_counts.h"
 #include "engine/constraint.h"
 
 namespace prefix {
@@ -112,6 +113,9 @@ struct Timing {
 };
 
 struct RequestResult {
+  MissCounts missed;            // why they were computed; where requests share, all of `computed`
+  int64_t drafted = 0;          // of a generation: tokens that were guessed and checked
+  int64_t drafts_accepted = 0;  // of these, those that the model said as well
   Code status = Code::kOk;
   std::string message;
   // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector,

@@ -1,5 +1,5 @@
-// Why tokens had to be computed: every reason is told where it holds, and together they are all the
-// tokens that were computed.
+// Why tokens had to be computed: every reason is told where it holds, of a request and of the
+// engine. That they are all that was computed is in misses_of_requests_test.cc.
 #include "cache/miss_reasons.h"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "misses.h"
 #include "snapshot_support.h"
 #include "support/manual_clock.h"
 
@@ -15,24 +16,7 @@ namespace {
 
 using namespace testing_support;
 
-struct Misses {
-  int64_t first_seen = 0, name_space = 0, budget = 0, evicted = 0, granularity = 0;
-
-  static Misses of(Engine& engine) {
-    const EngineStats s = engine.stats();
-    return {s.miss_first_seen, s.miss_namespace, s.miss_budget, s.miss_evicted, s.miss_granularity};
-  }
-  int64_t sum() const { return first_seen + name_space + budget + evicted + granularity; }
-  Misses operator-(const Misses& b) const {
-    return {first_seen - b.first_seen, name_space - b.name_space, budget - b.budget,
-            evicted - b.evicted, granularity - b.granularity};
-  }
-  bool operator==(const Misses&) const = default;
-};
-void PrintTo(const Misses& m, std::ostream* out) {
-  *out << "first seen " << m.first_seen << ", namespace " << m.name_space << ", budget " << m.budget
-       << ", evicted " << m.evicted << ", granularity " << m.granularity;
-}
+Misses of_engine(Engine& engine) { return Misses::of(engine.stats()); }
 
 struct MissReasonsTest : testing::Test {
   std::vector<int32_t> text(int32_t number, size_t length = 96) {
@@ -42,10 +26,11 @@ struct MissReasonsTest : testing::Test {
   }
   // Why the tokens of one request were computed, all of which must be accounted for.
   Misses run(Engine& engine, const RequestSpec& spec) {
-    const Misses before = Misses::of(engine);
-    const auto job = run_all(engine, {spec});
-    const Misses misses = Misses::of(engine) - before;
-    EXPECT_EQ(misses.sum(), job->result(0).usage.computed);
+    const Misses before = of_engine(engine);
+    const Usage usage = run_all(engine, {spec})->result(0).usage;
+    const Misses misses = Misses::of(usage.missed);
+    EXPECT_EQ(misses.sum(), usage.computed);
+    EXPECT_EQ(of_engine(engine) - before, misses);
     return misses;
   }
   Misses run(Engine& engine, const std::vector<int32_t>& tokens, int32_t name_space = 0) {
@@ -158,38 +143,6 @@ TEST_F(MissReasonsTest, ChoicesCountTooAndOnce) {
   EXPECT_EQ(again, (Misses{.first_seen = 3 + 10, .evicted = 40, .granularity = 1}));
 }
 
-TEST_F(MissReasonsTest, TogetherTheyAreAllThatWasComputed) {
-  std::mt19937 random(71);
-  for (const int64_t pages : {20, 40, 1000}) {
-    const auto engine = open_engine(pages);
-    const std::vector<int32_t> spaces = open_tuples(*engine, random);
-    engine->set_cache_limits(spaces[2], 0, 400 * engine->info().kv_bytes_per_token);
-    std::vector<RequestSpec> known;
-    int64_t computed = 0;
-    for (int i = 0; i < cases(800); ++i) {
-      std::vector<RequestSpec> batch;
-      for (size_t n = 1 + random() % 4; n > 0; --n) {
-        if (known.size() < 60 || random() % 4 == 0)
-          known.push_back(random_task(random, random_prompt(random, known)));
-        batch.push_back(known[random() % known.size()]);
-        batch.back().name_space = spaces[random() % spaces.size()];
-        if (random() % 8 == 0) batch.back().task = Task::kWarm;
-      }
-      if (random() % 30 == 0) engine->cache_trim(0);
-      const auto job = run_all(*engine, batch);
-      for (size_t r = 0; r < batch.size(); ++r) {
-        ASSERT_EQ(job->result(r).status, Code::kOk) << job->result(r).message;
-        computed += job->result(r).usage.computed;
-      }
-      ASSERT_EQ(Misses::of(*engine).sum(), computed) << "batch " << i << " of " << pages;
-    }
-    const Misses all = Misses::of(*engine);
-    for (const int64_t count :
-         {all.first_seen, all.name_space, all.budget, all.evicted, all.granularity})
-      EXPECT_GT(count, 0);
-  }
-}
-
 // An oracle with a set of all pages that were ever asked for.
 TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
   std::mt19937 random(73);
@@ -208,8 +161,8 @@ TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
     run_all(*engine, {known.back()});
   }
   // A page may lose its place in the table to another one, and counts as new then.
-  EXPECT_GE(Misses::of(*engine).first_seen, expected);
-  EXPECT_LE(Misses::of(*engine).first_seen, expected + expected / 100);
+  EXPECT_GE(of_engine(*engine).first_seen, expected);
+  EXPECT_LE(of_engine(*engine).first_seen, expected + expected / 100);
 }
 
 // What include/prefix.h promises: of the last 32,000 pages nearly all are known,
@@ -217,14 +170,15 @@ TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
 TEST(MissReasonsOfManyPages, TheLastOnesAreRemembered) {
   constexpr int32_t kPages = 32000;
   MissReasons reasons;
+  MissCounts counts;
   const auto ask = [&](int32_t first, int32_t end) {
     std::vector<int32_t> tokens(kPageTokens, 1);
-    for (tokens[0] = first; tokens[0] < end; ++tokens[0]) reasons.count(0, tokens, 0);
+    for (tokens[0] = first; tokens[0] < end; ++tokens[0]) reasons.count(0, tokens, 0, counts);
   };
   ask(0, 3 * kPages);
-  EXPECT_EQ(reasons.counts().first_seen, 3 * kPages * kPageTokens);
+  EXPECT_EQ(counts.first_seen, 3 * kPages * kPageTokens);
   ask(2 * kPages, 3 * kPages);
-  EXPECT_GT(reasons.counts().evicted, kPages * kPageTokens / 100 * 95);
+  EXPECT_GT(counts.evicted, kPages * kPageTokens / 100 * 95);
 }
 
 }  // namespace

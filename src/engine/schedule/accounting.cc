@@ -27,22 +27,23 @@ void Accounting::count_usage(RunningRequest& request, const Sequence& s, const M
 }
 
 // Of every token once: the prompt and the first choice together, of others the choice alone.
-void Accounting::count_misses(const RunningRequest& request, bool whole) {
+void Accounting::count_misses(RunningRequest& request, bool whole) {
   const RequestSpec& spec = request.spec();
   if (whole) {
-    misses_.count_whole(spec.name_space, spec.tokens, request.sequences.front().found > 0);
+  MissCounts& missed = request.result().usage.missed;
+    misses_.count_whole(spec.name_space, spec.tokens, request.sequences.front().found > 0, missed);
     return;
   }
   for (const Sequence& s : request.sequences) {
     if (s.choice < 0) {
-      misses_.count(spec.name_space, spec.tokens, s.found);
+      misses_.count(spec.name_space, spec.tokens, s.found, missed);
       continue;
     }
     const std::vector<int32_t>& choice = spec.choices[static_cast<size_t>(s.choice)];
     std::vector<int32_t> tokens = spec.tokens;
     tokens.insert(tokens.end(), choice.begin(), choice.end());
     const auto before = s.choice > 0 ? static_cast<int32_t>(spec.tokens.size()) : 0;
-    misses_.count(spec.name_space, tokens, std::max(s.found, before));
+    misses_.count(spec.name_space, tokens, std::max(s.found, before), missed);
   }
 }
 
@@ -55,7 +56,7 @@ void Accounting::count_recomputed(RunningRequest& request, const Sequence& s, in
   int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
   --known;
   ++(rows > 0 ? usage.computed : usage.shared);
-  misses_.count_again(rows);
+  usage.missed.granularity += rows;
 }
 
 void Accounting::count_scanned(RunningRequest& request, int32_t tokens) {
@@ -65,7 +66,15 @@ void Accounting::count_scanned(RunningRequest& request, int32_t tokens) {
   usage.cached -= cached;
   usage.shared -= shared;
   usage.computed += cached + shared;
-  misses_.count_state(cached + shared);
+  usage.missed.state += cached + shared;
+}
+
+void Accounting::count_draft(RunningRequest& request, int32_t drafted, int32_t accepted) noexcept {
+  Usage& usage = request.result().usage;
+  usage.drafted += drafted;
+  usage.drafts_accepted += accepted;
+  counters_.drafted += drafted;
+  counters_.drafts_accepted += accepted;
 }
 
 void Accounting::count_token(RunningRequest& request, int64_t age_ns) noexcept {
@@ -92,6 +101,7 @@ void Accounting::count_finished(Task task, const RequestResult& result,
   counters_.computed += u.computed;
   counters_.generated += u.generated;
   ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
+  counters_.missed += u.missed;
   if (result.status != Code::kOk) ++totals.failed;
   if (result.status == Code::kOk) histograms_.add(task, result);
 }

@@ -19,6 +19,7 @@ namespace prefix {
 struct SchedulerCounters {
   int64_t running = 0, waiting = 0, finished = 0, failed = 0;              // requests
   int64_t given = 0, computed = 0, cached = 0, shared = 0, generated = 0;  // tokens
+  MissCounts missed;                                                       // of `computed`
   int64_t steps = 0, rows = 0, plan_ns = 0, run_ns = 0;
   int64_t drafted = 0, drafts_accepted = 0;  // tokens of drafts
   int64_t looks = 0;                         // of plans at requests that wait, and at their jobs
@@ -36,7 +37,7 @@ class Accounting {
   // `match` is what the tree had of it before it was attached.
   void count_usage(RunningRequest& request, const Sequence& s, const Match& match, int32_t from);
   // Of an admitted request, which finds all of its text or nothing (whole).
-  void count_misses(const RunningRequest& request, bool whole);
+  void count_misses(RunningRequest& request, bool whole);
   // A position that was counted as cached or shared is computed once more to be read: by a row of
   // its own (rows = 1), or by one that is in the step already (rows = 0). Choices share the
   // positions of their prompt, which were counted for the first one.
@@ -44,6 +45,8 @@ class Accounting {
   // Tokens that were counted as cached or shared are computed once more, because the state behind
   // them is not there.
   void count_scanned(RunningRequest& request, int32_t tokens);
+  // Tokens of a generation were guessed, or turned out to be what the model says.
+  void count_draft(RunningRequest& request, int32_t drafted, int32_t accepted) noexcept;
   // A generation has one token more; `age_ns` is the time since its submission.
   void count_token(RunningRequest& request, int64_t age_ns) noexcept;
   // The result has the status, the usage and the times of a request that ends now.

@@ -202,6 +202,7 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
       finish(*request, e.code(), e.message());
       return Admission::kEnough;
     } catch (const std::bad_alloc&) {
+      request->result().usage = Usage{};
       finish(*request, Code::kOutOfMemory, no_memory_for(spec));
       return Admission::kEnough;
     }

@@ -67,7 +67,7 @@ int32_t Scheduler::draft(RunningRequest& request, Sequence& s, int32_t limit) {
     rows = builder_.take(s.node, s.length + d.count(), d.count());
   }
   drafted_ = true;
-  accounting_.counters().drafted += d.count();
+  accounting_.count_draft(request, d.count(), 0);
   return rows;
 }
 
@@ -135,7 +135,7 @@ void Scheduler::check_draft(std::span<const Output> outputs) {
 void Scheduler::end_draft(RunningRequest& request, Sequence& s) {
   Draft& d = s.draft;
   const int32_t wrong = d.count() - d.accepted;
-  accounting_.counters().drafts_accepted += d.accepted;
+  accounting_.count_draft(request, 0, d.accepted);
   d.length.settle(d.count(), d.accepted, request.spec().draft_tokens);
   if (!d.cached) {
     d.kept = d.accepted;
