@@ -99,8 +99,10 @@ TEST(AdapterConfig, WhatIsNotPlainLoraIsRefusedByName) {
   refused(R"({"peft_type": "LORA", "r": 0})", Code::kFormat, {"\"r\"", "0"});
   refused(R"({"peft_type": "LORA", "r": 1025})", Code::kFormat, {"\"r\"", "1025", "1024"});
   refused(with(R"("rank_pattern": {"q_proj": 4096})"), Code::kFormat, {"rank_pattern", "4096"});
-  refused(with(R"("alpha_pattern": {"q_proj": "x"})"), Code::kFormat, {"alpha_pattern"});
+  refused(with(R"("alpha_pattern": {"q_proj": "x"})"), Code::kFormat,
+          {"alpha_pattern", "a number"});
   refused(with(R"("target_modules": [1])"), Code::kFormat, {"target_modules"});
+  refused(with(R"("target_modules": [])"), Code::kFormat, {"target_modules", "list of 1 to"});
   refused("[]", Code::kFormat, {"not an object"});
   // What PEFT writes and what changes nothing.
   config_of(with(

@@ -108,8 +108,8 @@ int64_t rank_in(const Json& value, const char* key) {
 
 double alpha_in(const Json& value, const char* key) {
   if (!value.is_number() || !(std::abs(value.get<double>()) <= kMaxAlpha))
-    fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), ", outside [-", kMaxAlpha, ", ",
-         kMaxAlpha, "]");
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), ", not a number in [-", kMaxAlpha,
+         ", ", kMaxAlpha, "]");
   return value.get<double>();
 }
 
@@ -158,9 +158,9 @@ std::vector<std::string> read_targets(const Json& json) {
   constexpr const char* kKey = "target_modules";
   if (!json_has(json, kKey) || json.at(kKey).is_string()) return {};
   const Json& list = json.at(kKey);
-  if (!list.is_array() || list.size() > kMaxPatterns)
+  if (!list.is_array() || list.empty() || list.size() > kMaxPatterns)
     fail(Code::kFormat, "\"", kKey, "\" is ", json_shown(list),
-         ", neither a text nor a list of at most ", kMaxPatterns, " texts");
+         ", neither a text nor a list of 1 to ", kMaxPatterns, " texts");
   std::vector<std::string> targets;
   for (const Json& one : list) {
     if (!one.is_string())
