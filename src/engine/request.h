@@ -68,6 +68,15 @@ struct RequestSpec {
     return dense && !head && (of_tokens || pooling != Pooling::kTokens);
   }
 
+  // A token that is only scored, at the end of a text or of a choice, needs no keys and values, as
+  // no row is read behind it: it is none of the path, and is not computed. Unless the state behind
+  // it is to stay (checkpoint).
+  bool scores_last() const {
+    if (task == Task::kChoices) return true;
+    return task == Task::kLogprobs &&
+           (checkpoint.empty() || checkpoint.back() < static_cast<int32_t>(tokens.size()));
+  }
+
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;
   int32_t name_space = 0;          // from Engine::open_namespace; 0 = the empty namespace
@@ -104,6 +113,9 @@ struct Usage {
   int64_t shared = 0;    // computed in this batch for another request
   int64_t computed = 0;  // computed for this request
   int64_t generated = 0;
+  MissCounts missed;            // why they were computed; where requests share, all of `computed`
+  int64_t drafted = 0;          // of a generation: tokens that were guessed and checked
+  int64_t drafts_accepted = 0;  // of these, those that the model said as well
 };
 
 struct Timing {
@@ -113,9 +125,6 @@ struct Timing {
 };
 
 struct RequestResult {
-  MissCounts missed;            // why they were computed; where requests share, all of `computed`
-  int64_t drafted = 0;          // of a generation: tokens that were guessed and checked
-  int64_t drafts_accepted = 0;  // of these, those that the model said as well
   Code status = Code::kOk;
   std::string message;
   // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector,

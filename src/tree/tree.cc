@@ -270,6 +270,7 @@ void Tree::cut(NodeId id, int32_t length) {
   PREFIX_CHECK(n.first_child == kNoNode);
   ++changes_;
   forget_state(id);
+  next_logprobs_.forget(id);
   if (n.subtree_locks > 0) held_tokens_ -= n.length - length;
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
@@ -287,6 +288,7 @@ void Tree::cut(NodeId id, int32_t length) {
 void Tree::remove(NodeId id) {
   ++changes_;
   forget_state(id);
+  next_logprobs_.forget(id);
   if (nodes_[id].queued) dequeue(id);
   Node& n = nodes_[id];
   PREFIX_CHECK(n.subtree_locks == 0 && n.first_child == kNoNode && n.length > 0);

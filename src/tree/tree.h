@@ -69,6 +69,7 @@
 #include "tree/child_map.h"
 #include "tree/eviction_queue.h"
 #include "tree/lifetimes.h"
+#include "tree/next_logprobs.h"
 #include "tree/node.h"
 #include "tree/page_pool.h"
 #include "tree/tree_types.h"
@@ -180,6 +181,12 @@ class Tree {
   // and what of it is known; NaN: not known. Without memory they are not kept.
   void set_logprobs(NodeId id, int32_t from, std::span<const float> logprobs) noexcept;
   void get_logprobs(NodeId id, int32_t from, std::span<float> logprobs) const;
+  // Of a token behind the first `length` tokens of the path to `id`, which may be in the tree or
+  // not. It is kept where the tree has it or a node ends there.
+  void set_next_logprob(NodeId id, int32_t length, int32_t token, float logprob) noexcept;
+  float next_logprob(NodeId id, int32_t length, int32_t token) const;
+  // The tree has that token, computed, or knows its log-prob.
+  bool knows_next(NodeId id, int32_t length, int32_t token) const;
 
   // --- windows (tree_windows.cc) ---
   int32_t window() const { return window_; }
@@ -423,6 +430,12 @@ class Tree {
   }
   bool is_private(const Node& n) const { return roots_[static_cast<size_t>(n.root)].is_private; }
   int32_t page_at(const Node& n, int32_t position) const;
+  // Where the tree has `token` behind the first `length` tokens of a path; kNoNode: nowhere.
+  struct Place {
+    NodeId node = kNoNode;
+    int32_t offset = 0;
+  };
+  Place next_place(NodeId id, int32_t length, int32_t token) const;
   // f(page, slot, count, position) for the pieces of positions [from, end) of a path, by nodes and
   // the last node first.
   template <typename F>
@@ -503,6 +516,7 @@ class Tree {
   std::vector<Namespace*> changed_;  // of them, with room for all: renew_offers() comes
   Offers offers_;                    // of the others that make one
   Lifetimes lifetimes_;
+  NextLogprobs next_logprobs_;
   bool expired_queued_ = false;  // a queue may have something that is over
   TreeObserver observer_;
   bool keep_created_;

@@ -269,7 +269,7 @@ size_t Tree::metadata_bytes() const {
   return queues + nodes_.metadata_bytes() + children_.metadata_bytes() +
          state_.created.capacity() * sizeof(int64_t) + roots_.capacity() * sizeof(Root) +
          namespaces_.size() * sizeof(decltype(namespaces_)::value_type) +
-         lifetimes_.metadata_bytes();
+         lifetimes_.metadata_bytes() + next_logprobs_.metadata_bytes();
 }
 
 }  // namespace prefix

@@ -7,8 +7,11 @@
 //                                └──[ 8 ]
 //                                     -
 //
+// That of a token behind a path may be known without the token (next_logprobs.h).
+//
 // What comes from a tier or a snapshot has none: they are not in a page's bytes.
 #include <algorithm>
+#include <cmath>
 
 #include "tree/tree.h"
 
@@ -45,6 +48,33 @@ void Tree::get_logprobs(NodeId id, int32_t from, std::span<float> logprobs) cons
                            else
                              std::fill_n(to, count, PagePool::kNotKnown);
                          });
+}
+
+Tree::Place Tree::next_place(NodeId id, int32_t length, int32_t token) const {
+  id = node_at(id, length - 1);
+  const int32_t offset = length - nodes_[id].start;
+  if (offset == nodes_[id].length) return {child(id, token), 0};
+  return this->token(nodes_[id], offset) == token ? Place{id, offset} : Place{};
+}
+
+void Tree::set_next_logprob(NodeId id, int32_t length, int32_t token, float logprob) noexcept {
+  const Place next = next_place(id, length, token);
+  if (next.node != kNoNode) return set_logprobs(next.node, length, {&logprob, 1});
+  id = node_at(id, length - 1);
+  if (nodes_[id].end() == length) next_logprobs_.set(id, length, token, logprob);
+}
+
+float Tree::next_logprob(NodeId id, int32_t length, int32_t token) const {
+  const Place next = next_place(id, length, token);
+  float known = PagePool::kNotKnown;
+  if (next.node != kNoNode) get_logprobs(next.node, length, {&known, 1});
+  return std::isnan(known) ? next_logprobs_.find(node_at(id, length - 1), length, token) : known;
+}
+
+bool Tree::knows_next(NodeId id, int32_t length, int32_t token) const {
+  const Place next = next_place(id, length, token);
+  if (next.node != kNoNode && next.offset < nodes_[next.node].computed) return true;
+  return !std::isnan(next_logprob(id, length, token));
 }
 
 }  // namespace prefix

@@ -139,8 +139,8 @@ TEST_F(SchedulerOverATier, WhoseLogprobsAreKnownAsksForNoState) {
   turn();
   EXPECT_TRUE(again->done());
   EXPECT_EQ(tier->calls[FakeTier::kExists], asked);
-  spec.choices.push_back({8});
-  const auto more = submit({spec});
+  scores.from = 30;
+  const auto more = submit({scores});
   turn();
   EXPECT_FALSE(more->done());
   EXPECT_GT(tier->calls[FakeTier::kExists], asked);

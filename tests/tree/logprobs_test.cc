@@ -114,5 +114,98 @@ TEST_F(LogprobsTest, TakeMemoryWhereSomeAreKnownOnly) {
   EXPECT_EQ(pool.metadata_bytes(), before + 1024 * kPageTokens * sizeof(float));
 }
 
+// Those of tokens that are only scored: they are not in the tree.
+struct NextLogprobsTest : LogprobsTest {
+  // 0 where it is not known.
+  float next(NodeId node, int32_t length, int32_t token) const {
+    const float value = tree.next_logprob(node, length, token);
+    return value != value ? 0 : value;
+  }
+};
+
+TEST_F(NextLogprobsTest, AreThoseOfATokenBehindAPath) {
+  const NodeId node = attach(count(0, 40));
+  EXPECT_EQ(next(node, 40, 77), 0);
+  tree.set_next_logprob(node, 40, 77, -2);
+  tree.set_next_logprob(node, 40, 78, -3);
+  tree.set_next_logprob(node, 39, 77, -4);  // inside an edge, which goes on with another token
+  EXPECT_EQ(next(node, 40, 77), -2);
+  EXPECT_EQ(next(node, 40, 78), -3);
+  EXPECT_EQ(next(node, 40, 79), 0);
+  EXPECT_EQ(next(node, 39, 77), 0);
+  EXPECT_TRUE(tree.knows_next(node, 40, 77));
+  EXPECT_FALSE(tree.knows_next(node, 40, 79));
+}
+
+TEST_F(NextLogprobsTest, AreBesideTheTokenWhereTheTreeHasIt) {
+  const NodeId node = attach(count(0, 40));
+  EXPECT_TRUE(tree.knows_next(node, 20, 20)) << "it is computed";
+  tree.set_next_logprob(node, 20, 20, -2);
+  EXPECT_EQ(known(node, 20, 1), Values{-2});
+  EXPECT_EQ(next(node, 20, 20), -2);
+  const NodeId upper = attach(count(0, 20));  // ends there now: the token begins a node below it
+  tree.set_next_logprob(upper, 20, 20, -3);
+  EXPECT_EQ(known(node, 20, 1), Values{-3});
+  EXPECT_EQ(next(upper, 20, 20), -3);
+}
+
+TEST_F(NextLogprobsTest, StayWhenTheTokenComesAndWhenTheEdgeIsSplit) {
+  const NodeId node = attach(count(0, 40));
+  tree.set_next_logprob(node, 40, 77, -2);
+  attach(count(0, 20));
+  EXPECT_EQ(next(node, 40, 77), -2);
+  std::vector<int32_t> longer = count(0, 40);
+  longer.push_back(77);
+  const NodeId leaf = attach(longer);
+  EXPECT_EQ(known(leaf, 40, 1), Values(1)) << "it was not scored in its place";
+  EXPECT_EQ(next(node, 40, 77), -2);
+}
+
+TEST_F(NextLogprobsTest, AreNotThoseBehindOtherTokens) {
+  const NodeId node = tree.attach(tree.match(root, count(0, 40)), count(0, 40), {});
+  int32_t pages = 0;
+  ASSERT_EQ(tree.advance(node, 40, 50, {}, &pages), node);
+  tree.set_next_logprob(node, 41, 77, -2);
+  tree.retreat(node, 40);
+  ASSERT_EQ(tree.advance(node, 40, 51, {}, &pages), node);
+  EXPECT_EQ(next(node, 41, 77), 0) << "it ends after as many tokens, the last one another";
+  tree.set_next_logprob(node, 41, 78, -3);
+  EXPECT_EQ(next(node, 41, 77), 0);
+  EXPECT_EQ(next(node, 41, 78), -3);
+}
+
+TEST_F(NextLogprobsTest, OfALongerPathTakeThePlaceOfThoseBefore) {
+  const NodeId node = attach(count(0, 40));
+  tree.set_next_logprob(node, 40, 77, -2);
+  int32_t pages = 0;
+  ASSERT_EQ(tree.advance(node, 40, 50, {}, &pages), node);
+  tree.set_next_logprob(node, 41, 77, -3);
+  EXPECT_EQ(next(node, 41, 77), -3);
+  EXPECT_EQ(next(node, 40, 77), 0);
+}
+
+TEST_F(NextLogprobsTest, GoWithTheirNode) {
+  const NodeId node = attach(count(0, 40));
+  tree.set_next_logprob(node, 40, 77, -2);
+  const size_t before = tree.metadata_bytes();
+  tree.unlock(node, false);
+  EXPECT_LT(tree.metadata_bytes(), before);
+  const NodeId other = attach(count(100, 40));
+  ASSERT_EQ(other, node) << "its number is used again";
+  EXPECT_EQ(next(other, 40, 77), 0);
+}
+
+TEST(NextLogprobsOf, ManyTokensAreKeptUpToALimit) {
+  NextLogprobs all;
+  const auto most = static_cast<int32_t>(NextLogprobs::kMaxTokens);
+  for (int32_t i = 0; i < most; ++i) all.set(i % 3, 5, i, -1);
+  all.set(7, 5, 1, -2);
+  EXPECT_NE(all.find(7, 5, 1), -2);
+  all.forget(1);
+  all.set(7, 5, 1, -2);
+  EXPECT_EQ(all.find(7, 5, 1), -2);
+  EXPECT_EQ(all.find(2, 5, 2), -1);
+}
+
 }  // namespace
 }  // namespace prefix

@@ -21,7 +21,8 @@ void Accounting::count_usage(RunningRequest& request, const Sequence& s, const M
     usage.cached += cached;
     usage.shared += end - begin - cached;
   }
-  const int64_t total = std::max(0, s.length - from);
+  usage.cached += std::max(0, s.found - s.length);  // a last token that is only scored
+  const int64_t total = std::max(0, s.length + s.behind - from);
   usage.prompt += total;
   usage.computed += total - (usage.cached + usage.shared - before);
 }
@@ -29,8 +30,8 @@ void Accounting::count_usage(RunningRequest& request, const Sequence& s, const M
 // Of every token once: the prompt and the first choice together, of others the choice alone.
 void Accounting::count_misses(RunningRequest& request, bool whole) {
   const RequestSpec& spec = request.spec();
-  if (whole) {
   MissCounts& missed = request.result().usage.missed;
+  if (whole) {
     misses_.count_whole(spec.name_space, spec.tokens, request.sequences.front().found > 0, missed);
     return;
   }
@@ -100,8 +101,8 @@ void Accounting::count_finished(Task task, const RequestResult& result,
   counters_.shared += u.shared;
   counters_.computed += u.computed;
   counters_.generated += u.generated;
-  ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
   counters_.missed += u.missed;
+  ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
   if (result.status != Code::kOk) ++totals.failed;
   if (result.status == Code::kOk) histograms_.add(task, result);
 }

@@ -26,10 +26,10 @@ int32_t output_begin(const RequestSpec& spec) {
 }
 
 // Behind the last one.
-int32_t output_end(const RequestSpec& spec, int32_t length, bool is_choice) {
+int32_t output_end(const RequestSpec& spec, int32_t length) {
   if (spec.task == Task::kEmbed && spec.pooling == Pooling::kFirst) return 1;
   if (spec.task == Task::kEmbed && !spec.positions.empty()) return spec.positions.back() + 1;
-  return is_choice || spec.task == Task::kLogprobs ? length - 1 : length;
+  return spec.task == Task::kLogprobs && !spec.scores_last() ? length - 1 : length;
 }
 
 std::string no_memory_for(const RequestSpec& spec) noexcept {
@@ -322,6 +322,7 @@ int32_t Scheduler::longest_path(const RequestSpec& spec) const {
   auto length = static_cast<int32_t>(spec.tokens.size());
   for (const auto& choice : spec.choices)
     length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
+  if (spec.scores_last()) --length;
   return length + (spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0);
 }
 
@@ -363,9 +364,12 @@ void Scheduler::leave_shared_root(RunningRequest& request) {
 int32_t Scheduler::take_logprobs(const RunningRequest& request, Sequence& s,
                                  const Match& match) const {
   const std::span<float> wanted = request.logprobs(s);
-  const int32_t from = s.length - static_cast<int32_t>(wanted.size());
+  const int32_t from = s.length + s.behind - static_cast<int32_t>(wanted.size());
   const auto there = static_cast<size_t>(std::max(0, match.matched - from));
   tree_.get_logprobs(match.node, from, wanted.first(there));
+  if (there < wanted.size() && match.matched >= from)
+    wanted[there] =
+        tree_.next_logprob(match.node, match.matched, request.token_at(s, match.matched));
   const auto to_read = [](float logprob) { return std::isnan(logprob); };
   s.outputs_left = static_cast<int32_t>(std::ranges::count_if(wanted, to_read));
   return from - 1 + static_cast<int32_t>(std::ranges::find_if(wanted, to_read) - wanted.begin());
@@ -374,10 +378,12 @@ int32_t Scheduler::take_logprobs(const RunningRequest& request, Sequence& s,
 // Whether all that it asks for is known, so that none of its rows is read.
 bool Scheduler::knows_logprobs(NodeId root, const RequestSpec& spec) const noexcept {
   const auto are_known = [&](std::span<const int32_t> tokens, size_t from) {
-    const Match match = tree_.match(root, tokens);
-    if (match.matched < std::ssize(tokens)) return false;
-    std::vector<float> logprobs(tokens.size() - from);
+    const std::span<const int32_t> path = tokens.first(tokens.size() - 1);
+    const Match match = tree_.match(root, path);
+    if (match.matched < std::ssize(path)) return false;
+    std::vector<float> logprobs(path.size() - from);
     tree_.get_logprobs(match.node, static_cast<int32_t>(from), logprobs);
+    logprobs.push_back(tree_.next_logprob(match.node, match.matched, tokens.back()));
     return std::ranges::none_of(logprobs, [](float logprob) { return std::isnan(logprob); });
   };
   try {
@@ -414,9 +420,11 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     joined.insert(joined.end(), more.begin(), more.end());
     tokens = joined;
   }
+  s.behind = spec.scores_last();
+  tokens = tokens.first(tokens.size() - static_cast<size_t>(s.behind));
   s.length = static_cast<int32_t>(tokens.size());
   int32_t output_begin = prefix::output_begin(spec);
-  s.output_end = output_end(spec, s.length, choice >= 0);
+  s.output_end = output_end(spec, s.length);
   const bool chosen = spec.task == Task::kEmbed && !spec.positions.empty();
   s.outputs_left =
       chosen ? static_cast<int32_t>(spec.positions.size()) : s.output_end - output_begin;
@@ -449,8 +457,11 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     end_sequence(request, s, false);
     throw;
   }
-  accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
   s.found = match.matched;
+  if (s.behind > 0 && s.found == s.length &&
+      tree_.knows_next(match.node, s.length, request.token_at(s, s.length)))
+    ++s.found;
+  accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
   return s;
 }
 

@@ -309,7 +309,12 @@ void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
 // For requests that read them again, on this path or one that shares it.
 void Scheduler::keep_logprobs(const RunningRequest& request) noexcept {
   for (const Sequence& s : request.sequences) {
-    const std::span<const float> all = request.logprobs(s);
+    std::span<const float> all = request.logprobs(s);
+    if (all.empty()) continue;
+    if (s.behind > 0) {
+      tree_.set_next_logprob(s.node, s.length, request.token_at(s, s.length), all.back());
+      all = all.first(all.size() - 1);
+    }
     tree_.set_logprobs(s.node, s.length - static_cast<int32_t>(all.size()), all);
   }
 }

@@ -3,10 +3,12 @@
 //   RunningRequest (one request) ── sequences ──> one path in the tree each:
 //       logits             [ prompt ]                    output wanted at its last token
 //       embed              [ prompt ]                    outputs as its pooling says
-//       logprobs           [ prompt ]                    outputs at from-1 .. n-2
-//       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
+//       logprobs           [ prompt ) last               outputs at from-1 .. n-2
+//       choices            [ prompt | choice i ) last    outputs at n-1 .. n+c-2, each its branch
 //       warm               [ prompt ]                    no output
 //       generate           [ prompt | grows ]            output at the last token of each step
+//
+// A last token that is only scored (RequestSpec::scores_last) is none of the path.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +50,8 @@ struct Sequence {
   int32_t choice = -1;
   NodeId node = kNoNode;  // holds the last token; locked
   int32_t length = 0;     // tokens in the path
-  int32_t found = 0;      // those that were in the tree when it was admitted
+  int32_t behind = 0;     // behind it: 1 where a last token is only scored
+  int32_t found = 0;      // those that were there when it was admitted, with the one behind it
   // Positions whose rows are read. Those before recompute_end were computed before the request
   // came and are computed once more to be read; the others are read when they are computed. Both in
   // ascending order, up to these marks:
@@ -176,7 +179,7 @@ inline std::span<float> RunningRequest::logprobs(const Sequence& sequence) const
 }
 inline float& RunningRequest::logprob(const Sequence& sequence, int32_t position) const {
   const std::span<float> all = logprobs(sequence);
-  return all[all.size() - static_cast<size_t>(sequence.length - position)];
+  return all[all.size() - static_cast<size_t>(sequence.length + sequence.behind - position)];
 }
 
 }  // namespace prefix

@@ -53,7 +53,7 @@ void States::admit(Sequence& s, const Match& match, int32_t prompt, std::span<co
     if (decodes) cut(prompt - 1);
     for (const int64_t position : placed) cut(static_cast<int32_t>(position));
     s.asked.assign(asked.begin(), asked.end());
-    if (s.output_next == s.length && (asked.empty() || asked.back() < s.length))
+    if (s.output_next == s.length && s.behind == 0 && (asked.empty() || asked.back() < s.length))
       s.asked.push_back(s.length);  // nothing of it is read: all of it is to be kept
     for (const int32_t position : s.asked) {
       cut(position);
