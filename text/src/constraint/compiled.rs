@@ -1,8 +1,8 @@
 //! A schema, regular expression or grammar, ready for any number of texts.
 
+use super::ends;
 use super::following::Following;
 use super::rules::Rules;
-use super::said::said;
 use super::vocabulary::Vocabulary;
 use crate::error::{Code, Error, Result};
 use crate::panics::{panic_text, quiet};
@@ -41,7 +41,7 @@ impl Compiled {
             let vocabulary = vocabulary()?;
             vocabulary.check_ends(size)?;
             let made = vocabulary.factory.create_parser(grammar);
-            let mut first = made.map_err(|e| Error::argument(said(&e.to_string())))?;
+            let mut first = made.map_err(|e| Error::argument(rules.said(&e.to_string())))?;
             first.start_without_prompt();
             let shared = first.deep_clone();
             let compiled = Compiled {
@@ -50,6 +50,7 @@ impl Compiled {
                 parsers: Mutex::new(Parsers { first, shared }),
             };
             compiled.check_begin()?;
+            compiled.check_ends(rules)?;
             Ok(compiled)
         })
         .map_err(|e| e.within(&format!("option {}", rules.option())))
@@ -63,6 +64,12 @@ impl Compiled {
             true => Ok(()),
             false => Err(Error::argument("no token of the model begins such a text")),
         }
+    }
+
+    /// An error when a part of it has no text that ends.
+    fn check_ends(&self, rules: &Rules) -> Result<()> {
+        let mut parsers = self.parsers.lock().unwrap_or_else(|e| e.into_inner());
+        ends::check(&mut parsers.shared.parser, &self.vocabulary, rules)
     }
 
     /// A text begins.
@@ -159,6 +166,45 @@ mod tests {
             (
                 schema(r#"{"type": "string", "pattern": "a("}"#),
                 "option json_schema: unclosed group, at character 1",
+            ),
+            (
+                schema(r##"{"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/A"}},
+                    "$defs": {"A": {"type": "string", "allOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]}}}"##),
+                "option json_schema: Unsatisfiable schema: required property 'a' is unsatisfiable",
+            ),
+            (
+                schema(format!(
+                    r#"{{"items": {{"allOf": [{}]}}}}"#,
+                    (12..22).map(|n| format!(r#"{{"type": "string", "pattern": "(a|b)*a(a|b){{{n}}}"}}"#)).collect::<Vec<_>>().join(",")
+                )),
+                "option json_schema: pattern \"(a|b)*a(a|b){12}\" at #/items/allOf/0, with 9 more of the same value: \
+                 whether a text is left takes more than 10000 steps to find out, the limit",
+            ),
+            (
+                schema(r##"{"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}], "$defs": {"A": {"type": "string",
+                    "minLength": 1, "pattern": "(a|b)*a(a|b){16}(a|b)*b(a|b){16}(a|b)*$", "maxLength": 30}}}"##),
+                "option json_schema: pattern \"(a|b)*a(a|b){16}(a|b)*b(a|b){16}(a|b)*$\" at #/$defs/A, with minLength 1, \
+                 maxLength 30: whether a text is left takes more than 10000 steps to find out, the limit",
+            ),
+            // What the crate would begin and not end.
+            (
+                schema(r#"{"properties": {"x": {"type": "integer", "minimum": 1, "maximum": 3, "multipleOf": 0.7}}}"#),
+                "option json_schema: multipleOf 0.7 at #/properties/x, with minimum 1, maximum 3, type \"integer\": no value \
+                 is left that can be written",
+            ),
+            (
+                schema(r#"{"properties": {"a/b": {"type": "string", "pattern": "^[\\x01-\\x02]$"}}}"#),
+                "option json_schema: pattern \"^[\\x01-\\x02]$\" at #/properties/a~1b: no value is left that can be written",
+            ),
+            (
+                schema(r#"{"type": "object", "patternProperties": {"": false}, "minProperties": 1}"#),
+                "option json_schema: a part of it has no value that can be written",
+            ),
+            (grammar("start: \"y\" | a\na: \"x\" a\n"), "option grammar: no text of \"a\" has an end"),
+            (grammar("start: \"a\" <[257]>\n"), "option grammar: no text of it has an end"),
+            (
+                grammar("start: \"a\" | \"b\" B\nB: /a/ & /b/\n"),
+                "option grammar: a part of it has no text that can be written",
             ),
             (regex(""), "option regex: it is empty"),
             (regex("ab("), "option regex: unclosed group, at character 2"),

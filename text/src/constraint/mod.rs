@@ -4,7 +4,7 @@
 //! ```text
 //!   Vocabulary   the tokens of a tokenizer, once for each           (vocabulary.rs)
 //!       │
-//!   Rules ──> bounds checked ──> Compiled, once for each task       (rules.rs, schema/, grammar.rs, compiled.rs)
+//!   Rules ──> bounds checked ──> Compiled, once for each task       (rules.rs, schema/, grammar.rs, compiled.rs, ends.rs)
 //!                                   │ begin
 //!                                Following: allow, accept, allow... one for each text   (following.rs)
 //! ```
@@ -13,9 +13,11 @@
 //! expressions; how deep it goes and how often it copies is for us to bound, before it begins.
 
 mod compiled;
+mod ends;
 mod following;
 mod grammar;
 mod kept;
+mod needs;
 #[cfg(test)]
 mod realistic;
 mod rules;

@@ -36,14 +36,22 @@ fn of(schema: &Value) -> Compiled {
 }
 
 fn is_taken(compiled: &Compiled, text: &str) -> bool {
+    may_come(compiled, text.bytes().map(u32::from).chain([END]))
+}
+
+/// Whether a text may begin so.
+fn is_begun(compiled: &Compiled, text: &str) -> bool {
+    may_come(compiled, text.bytes().map(u32::from))
+}
+
+fn may_come(compiled: &Compiled, mut tokens: impl Iterator<Item = u32>) -> bool {
     let mut following = compiled.begin();
-    let mut may = |token: u32| {
+    tokens.all(|token| {
         let mut mask = [0; SIZE.div_ceil(32)];
         following.allow(&mut mask).unwrap();
         let may = mask[token as usize / 32] >> (token % 32) & 1 == 1;
         may && (token == END || following.accept(token).is_ok())
-    };
-    text.bytes().map(u32::from).chain([END]).all(&mut may)
+    })
 }
 
 #[test]
@@ -108,7 +116,23 @@ fn what_a_schema_does_not_say_is_not_taken() {
     let endless = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}]}}});
     let near = json!({"type": "number", "exclusiveMinimum": 0, "maximum": 0.5});
     let below = json!({"minimum": -0.5, "exclusiveMaximum": 0, "type": "number"});
+    // Of the same name texts that begin with a and those that begin with b, through a reference and an intersection.
+    let apart = json!({"type": "string", "allOf": [{"pattern": "^a"}, {"$ref": "#/$defs/B"}]});
+    let optional = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"$ref": "#/$defs/A"}, "c": {"type": "null"}},
+        "$defs": {"A": apart, "B": {"pattern": "^b"}}});
+    let option = json!({"items": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}, "type": "array",
+        "$defs": {"A": apart, "B": {"pattern": "^b"}}});
+    let list = json!({"type": "array", "items": {"$ref": "#/$defs/L"}, "$defs": {"A": apart, "B": {"pattern": "^b"},
+        "L": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/L"}}]}}});
+    let covered = json!({"type": "object", "patternProperties": {"": {"type": "integer"}}, "properties": {"a": {}}});
     for (schema, good, bad) in [
+        (
+            &optional,
+            &["{}", r#"{"c":null}"#][..],
+            &[r#"{"a":"ab"}"#][..],
+        ),
+        (&option, &["[null,null]", "[]"][..], &[r#"["ab"]"#][..]),
+        (&list, &["[]"][..], &["[[]]"][..]),
         // The name a, and the same one in other letters.
         (
             &named,
@@ -119,7 +143,13 @@ fn what_a_schema_does_not_say_is_not_taken() {
                 r#"{"a":1,"b":"\u0062"}"#,
             ][..],
         ),
-        (&endless, &["{}"][..], &[r#"{"a":1}"#, r#"{"a":"#][..]),
+        // Names that no pattern leaves.
+        (
+            &covered,
+            &["{}", r#"{"a":1,"b":2}"#][..],
+            &[r#"{"a":"x"}"#][..],
+        ),
+        (&endless, &["{}"][..], &[r#"{"a":1}"#][..]),
         (
             &near,
             &["0.5", "0.1", "0.000001"][..],
@@ -137,5 +167,16 @@ fn what_a_schema_does_not_say_is_not_taken() {
                 assert_eq!(is_taken(&compiled, text), wanted, "{text} of {schema}");
             }
         }
+    }
+    for (schema, begun, text) in [
+        (&optional, true, r#"{"c":"#),
+        (&optional, false, r#"{"a"#),
+        (&option, true, "[n"),
+        (&option, false, "[\""),
+        (&list, false, "[["),
+        (&endless, true, r#"{"b":"#),
+        (&endless, false, r#"{"a":"#),
+    ] {
+        assert_eq!(is_begun(&of(schema), text), begun, "{text} of {schema}");
     }
 }

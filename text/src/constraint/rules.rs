@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::pipeline::meter::room;
 use llguidance::api::TopLevelGrammar;
 use llguidance::derivre::RegexBuilder;
+use serde_json::Value;
 
 /// Longest text of a schema or grammar.
 const MAX_BYTES: usize = 256 << 10;
@@ -36,9 +37,26 @@ impl Rules {
         }
     }
 
-    fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         match self {
             Rules::Schema(text) | Rules::Regex(text) | Rules::Grammar(text) => text,
+        }
+    }
+
+    /// What the crate says is wrong with it, as a sentence.
+    pub fn said(&self, error: &str) -> String {
+        let is_undecided = error.contains(schema::UNDECIDED);
+        let shown = match self.schema().filter(|_| is_undecided) {
+            Some(value) => schema::undecided(&value),
+            None => None,
+        };
+        shown.unwrap_or_else(|| said(error))
+    }
+
+    pub fn schema(&self) -> Option<Value> {
+        match self {
+            Rules::Schema(text) => crate::json::parse(text).ok(),
+            _ => None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! What the crate says is wrong, as a sentence: it shows the place in a copy of the text, and its own stack.
 
+use super::schema::UNDECIDED;
+
 /// Longest sentence: it may repeat a part of the text.
 const MOST: usize = 240;
 /// What the crate says where an intersection would have no end.
@@ -12,6 +14,9 @@ pub fn said(error: &str) -> String {
     }
     if first == "NoExtensionBias" {
         return "no text follows it".to_string();
+    }
+    if first.contains(UNDECIDED) {
+        return "pattern: whether a text is left takes more than 10000 steps to find out, the limit".to_string();
     }
     // An assertion of the crate is a limit that it does not name.
     if let Some(why) = first.strip_prefix("panic: ") {
@@ -82,6 +87,10 @@ mod tests {
             (
                 "panic: missing special token prefix\n<backtrace>",
                 "it names a special token; a text has none",
+            ),
+            (
+                "Unable to determine if regex is empty:  (And (SearchRegex /a/))\n  while processing #/$defs/A",
+                "pattern: whether a text is left takes more than 10000 steps to find out, the limit",
             ),
             ("NoExtensionBias\n<non-verbose/>", "no text follows it"),
             (

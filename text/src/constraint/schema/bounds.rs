@@ -47,6 +47,14 @@ impl Bounds {
         bounds
     }
 
+    /// Of this number alone.
+    pub fn exactly(number: f64) -> Bounds {
+        Bounds {
+            least: Some((number, false)),
+            most: Some((number, false)),
+        }
+    }
+
     pub fn meet(self, other: Bounds) -> Bounds {
         let stricter = |a: Option<(f64, bool)>, b: Option<(f64, bool)>, sign: f64| match (a, b) {
             (Some(a), Some(b)) => {
@@ -61,12 +69,18 @@ impl Bounds {
         }
     }
 
-    /// Whether no number keeps both.
-    pub fn is_empty(self) -> bool {
+    /// Whether no number, or no whole one, keeps both.
+    pub fn is_empty(self, is_integer: bool) -> bool {
         let (Some((least, from)), Some((most, to))) = (self.least, self.most) else {
             return false;
         };
-        least > most || (least == most && (from || to))
+        if !is_integer {
+            return least > most || (least == most && (from || to));
+        }
+        let is_at = |bound: f64, without| without && bound.fract() == 0.0;
+        let first = least.ceil() + f64::from(u8::from(is_at(least, from)));
+        let last = most.floor() - f64::from(u8::from(is_at(most, to)));
+        first > last
     }
 
     /// The bound that the crate takes for within, and the one to put in its place.
@@ -131,6 +145,32 @@ mod tests {
         ] {
             let bounds = Bounds::of(object.as_object().unwrap());
             assert_eq!(bounds.mistaken(), mistaken, "{object}");
+        }
+        for (object, is_empty) in [
+            (json!({"minimum": 1, "maximum": 1}), [false, false]),
+            (json!({"minimum": 1, "exclusiveMaximum": 1}), [true, true]),
+            (
+                json!({"exclusiveMinimum": 1, "maximum": 1.5}),
+                [false, true],
+            ),
+            (
+                json!({"exclusiveMinimum": 1, "exclusiveMaximum": 2}),
+                [false, true],
+            ),
+            (json!({"minimum": 1.5, "maximum": 1.7}), [false, true]),
+            (
+                json!({"exclusiveMinimum": 0.5, "exclusiveMaximum": 1.5}),
+                [false, false],
+            ),
+            (json!({"minimum": 2, "maximum": 1}), [true, true]),
+            (json!({"minimum": 2}), [false, false]),
+        ] {
+            let bounds = Bounds::of(object.as_object().unwrap());
+            assert_eq!(
+                [false, true].map(|whole| bounds.is_empty(whole)),
+                is_empty,
+                "{object}"
+            );
         }
         let of = |object: Value| Bounds::of(object.as_object().unwrap());
         let parts = [

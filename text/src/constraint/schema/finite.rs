@@ -1,228 +1,208 @@
-//! Schemas that have no value, since each would be a part of another one, and that one of the next.
+//! Schemas that have no value: what they say excludes each other, or each value would be a part of another one, and that
+//! one of the next.
 //!
-//! The crate would let a text begin there that nothing ends.
+//! The crate refuses a schema that names such a one wherever that is, and lets a text begin that nothing ends.
 
-use super::bounds::Bounds;
-use super::words::{schemas, type_of_value, TYPES};
+use super::leaf::{ask, is_sure};
+use super::shape::{Array, Kind, Object, Part, Shape};
+use super::trial::{Made, Stop, Trial};
+use crate::constraint::needs::Needs;
 use crate::error::{Error, Result};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
-/// Puts `false` in the place of references to them. An error when the whole schema is one.
-pub fn drop_endless(schema: &mut Value) -> Result<()> {
-    let Value::Object(whole) = &*schema else {
-        return Ok(());
+/// Puts `false` in the place of references to them. What the schema costs, where it stayed as it was; an error when no
+/// value of it has an end.
+pub fn drop_endless(schema: &mut Value) -> Result<Option<usize>> {
+    let mut trial = Trial::of(schema)?;
+    let cost = trial.cost();
+    let nothing = match without_value(&mut trial) {
+        Ok(nothing) => nothing,
+        Err(Stop::Refused) => return Ok(Some(cost)),
+        Err(Stop::TooMuch(error)) => return Err(error),
     };
-    let defs = schemas(whole, "$defs").into_iter().flatten();
-    let places = std::iter::once(("#".to_string(), &*schema))
-        .chain(defs.map(|(name, one)| (format!("#/$defs/{name}"), one)));
-    let endless = endless(places.collect());
-    // Where it has none even if all that it names had, the crate says why.
-    let mut alone = Needs::default();
-    let root = alone.schema(schema).place;
-    if endless.contains("#") && alone.met()[root] {
+    if nothing.is_endless {
         return Err(Error::argument(
             "no value of it has an end: each is a part of another one",
         ));
     }
-    if !endless.is_empty() {
-        drop_references(schema, &endless);
+    if nothing.names.is_empty() {
+        return Ok(Some(cost));
     }
-    Ok(())
+    drop_references(schema, &nothing.names);
+    Ok(None)
 }
 
-/// Names of those that have no value.
-fn endless(places: Vec<(String, &Value)>) -> HashSet<String> {
-    let mut needs = Needs::default();
-    for (name, _) in &places {
-        let place = needs.add(1);
-        needs.named.insert(name.clone(), place);
-    }
-    for (name, one) in &places {
-        let (place, own) = (needs.named[name], needs.schema(one).place);
-        needs.parents[own].push(place);
-    }
-    let met = needs.met();
-    let named = needs.named.into_iter().filter(|(_, place)| !met[*place]);
-    named.map(|(name, _)| name).collect()
-}
-
-/// What must have a value so that others have one: each place waits for some others, for all of them or for the first
-/// of them to have it.
 #[derive(Default)]
-struct Needs {
-    /// How many it waits for.
-    missing: Vec<usize>,
-    parents: Vec<Vec<usize>>,
-    /// Places of what references name; what others name is taken to have a value.
-    named: HashMap<String, usize>,
+struct Nothing {
+    /// Of what has no value.
+    names: HashSet<Rc<str>>,
+    /// Whether the whole has none though nothing that it must have is impossible in itself.
+    is_endless: bool,
 }
 
-/// Of a schema: where it stands in `Needs`, and the types that its values may have, a bit for each of `TYPES`.
-struct Node {
-    place: usize,
-    kinds: u8,
-}
-
-const ALL: u8 = (1 << TYPES.len()) - 1;
-
-fn kind(name: &str) -> u8 {
-    let name = match name {
-        "integer" => "number",
-        name => name,
+fn without_value(trial: &mut Trial) -> Made<Nothing> {
+    // Without references the crate itself sees what is impossible.
+    let Some(whole) = trial.whole.clone().filter(|_| !trial.made.is_empty()) else {
+        return Ok(Nothing::default());
     };
-    let at = TYPES.iter().position(|one| *one == name);
-    // The crate says which types it does not have.
-    at.map_or(ALL, |at| 1 << at)
+    let mut finite = Finite {
+        trial,
+        needs: Needs::default(),
+        named: HashMap::new(),
+        places: HashMap::new(),
+        unsure: HashMap::new(),
+    };
+    let made: Vec<_> = finite
+        .trial
+        .made
+        .iter()
+        .map(|(name, part)| (name.clone(), part.clone()))
+        .collect();
+    for (name, _) in &made {
+        let place = finite.needs.any(Vec::new());
+        finite.named.insert(name.clone(), place);
+    }
+    for (name, part) in &made {
+        let (place, part) = (finite.named[name], finite.part(part)?);
+        finite.needs.also(place, part);
+    }
+    let root = finite.part(&whole)?;
+    let met = finite.met(root);
+    let is_none = |place: &usize| !met[*place];
+    let is_endless = is_none(&root) && !finite.needs.hopeless()[root];
+    let named = finite.named.into_iter().filter(|(_, place)| is_none(place));
+    Ok(Nothing {
+        names: named.map(|(name, _)| name).collect(),
+        is_endless,
+    })
 }
 
-impl Needs {
-    fn add(&mut self, missing: usize) -> usize {
-        self.missing.push(missing);
-        self.parents.push(Vec::new());
-        self.missing.len() - 1
-    }
+/// What must have a value so that a schema has one.
+struct Finite<'t, 'a> {
+    trial: &'t mut Trial<'a>,
+    needs: Needs,
+    /// Places of what references name.
+    named: HashMap<Rc<str>, usize>,
+    /// Of parts, which are shared.
+    places: HashMap<*const Shape, usize>,
+    /// Texts and numbers of which only the crate knows.
+    unsure: HashMap<usize, Part>,
+}
 
-    /// Waits for all of these.
-    fn all(&mut self, parts: &[usize]) -> usize {
-        let place = self.add(parts.len());
-        parts.iter().for_each(|one| self.parents[*one].push(place));
-        place
-    }
-
-    fn any(&mut self, parts: &[usize]) -> usize {
-        let place = self.add(1);
-        parts.iter().for_each(|one| self.parents[*one].push(place));
-        place
-    }
-
-    /// Which have a value, each looked at once.
-    fn met(&mut self) -> Vec<bool> {
-        let mut met: Vec<bool> = self.missing.iter().map(|n| *n == 0).collect();
-        let mut waiting: Vec<usize> = (0..met.len()).filter(|at| met[*at]).collect();
-        while let Some(at) = waiting.pop() {
-            for parent in std::mem::take(&mut self.parents[at]) {
-                self.missing[parent] = self.missing[parent].saturating_sub(1);
-                if self.missing[parent] == 0 && !met[parent] {
-                    met[parent] = true;
-                    waiting.push(parent);
-                }
-            }
+impl Finite<'_, '_> {
+    fn part(&mut self, part: &Part) -> Made<usize> {
+        let key = Rc::as_ptr(part);
+        if let Some(place) = self.places.get(&key) {
+            return Ok(*place);
         }
-        met
+        let place = match &part.kind {
+            Kind::Ref(name) => {
+                // What was not made has a value, as far as is known here.
+                let named = self.named.get(name).copied();
+                named.unwrap_or_else(|| self.needs.fact(true))
+            }
+            Kind::Either { options, .. } => {
+                let options = options.iter().map(|one| self.part(one));
+                let options = options.collect::<Made<_>>()?;
+                self.needs.any(options)
+            }
+            Kind::Array(array) => self.array(array)?,
+            Kind::Object(object) => self.object(object)?,
+            leaf => match is_sure(leaf) {
+                Some(has) => self.needs.fact(has),
+                None => {
+                    let place = self.needs.any(Vec::new());
+                    self.unsure.insert(place, part.clone());
+                    place
+                }
+            },
+        };
+        self.places.insert(key, place);
+        Ok(place)
     }
 
-    /// As far as it can be seen without intersections.
-    fn schema(&mut self, schema: &Value) -> Node {
-        let Value::Object(object) = schema else {
-            let is_none = schema == &Value::Bool(false);
-            return Node {
-                place: self.add(usize::from(is_none)),
-                kinds: if is_none { 0 } else { ALL },
-            };
-        };
-        let mut kinds = own_kinds(object);
+    fn array(&mut self, array: &Array) -> Made<usize> {
+        let Array {
+            first,
+            items,
+            least,
+            most,
+        } = array;
+        if most.is_some_and(|most| most < *least) {
+            return Ok(self.needs.fact(false));
+        }
+        let items = items.iter().filter(|_| *least > first.len());
+        let parts = first.iter().take(*least).chain(items);
+        let parts = parts.map(|one| self.part(one)).collect::<Made<_>>()?;
+        Ok(self.needs.all(parts))
+    }
+
+    fn object(&mut self, object: &Object) -> Made<usize> {
         let mut parts = Vec::new();
-        for (key, value) in object {
-            match (&**key, value) {
-                ("$ref", Value::String(name)) => parts.extend(self.named.get(name)),
-                ("allOf", Value::Array(all)) => {
-                    for one in all {
-                        let one = self.schema(one);
-                        kinds &= one.kinds;
-                        parts.push(one.place);
-                    }
-                }
-                ("anyOf" | "oneOf", Value::Array(all)) => {
-                    let options = all.iter().map(|one| self.schema(one));
-                    let mut options: Vec<Node> = options.collect();
-                    options.retain(|one| one.kinds & kinds != 0);
-                    kinds &= options.iter().fold(0, |all, one| all | one.kinds);
-                    let options: Vec<_> = options.iter().map(|one| one.place).collect();
-                    parts.push(self.any(&options));
-                }
-                _ => {}
-            }
+        for name in object.required.names() {
+            let part = self.trial.property(object, name)?;
+            parts.push(self.kept(part)?);
         }
-        if kinds & !(kind("object") | kind("array")) == 0 {
-            let mut options = Vec::new();
-            if kinds & kind("object") != 0 {
-                options.push(self.object(object));
-            }
-            if kinds & kind("array") != 0 {
-                options.push(self.array(object));
-            }
-            parts.push(self.any(&options));
+        if object.least > object.required.len() {
+            let optional = object
+                .named
+                .iter()
+                .filter(|(name, _)| !object.required.has(name));
+            let mut others: Vec<Part> = optional.map(|(_, part)| part.clone()).collect();
+            others.extend(object.patterns.values().cloned());
+            others.push(Shape::or_any(&object.others));
+            let others = others.into_iter().map(|part| self.kept(part));
+            let others = others.collect::<Made<_>>()?;
+            parts.push(self.needs.any(others));
         }
-        let place = self.all(&parts);
-        Node { place, kinds }
+        Ok(self.needs.all(parts))
     }
 
-    fn object(&mut self, object: &Map<String, Value>) -> usize {
-        let names = object.get("required").and_then(Value::as_array);
-        let names = names.into_iter().flatten().filter_map(Value::as_str);
-        // A name may stand there again.
-        let names: HashSet<&str> = names.collect();
-        let properties = schemas(object, "properties");
-        let parts = names.into_iter().filter_map(|name| properties?.get(name));
-        let parts: Vec<_> = parts.map(|one| self.schema(one).place).collect();
-        self.all(&parts)
+    /// Of a part that may be made for this look alone: its address may be another one's later.
+    fn kept(&mut self, part: Part) -> Made<usize> {
+        let place = self.part(&part)?;
+        if Rc::strong_count(&part) == 1 {
+            self.places.remove(&Rc::as_ptr(&part));
+        }
+        Ok(place)
     }
 
-    fn array(&mut self, object: &Map<String, Value>) -> usize {
-        let (items, more) = (object.get("items"), object.get("additionalItems"));
-        let (first, items) = match items {
-            Some(Value::Array(_)) => (items, more),
-            items => (object.get("prefixItems"), items),
-        };
-        let first = first.and_then(Value::as_array).map_or(&[][..], |all| all);
-        let least = object.get("minItems").and_then(Value::as_u64).unwrap_or(0);
-        let least = usize::try_from(least).unwrap_or(usize::MAX);
-        let items = items.filter(|_| least > first.len());
-        let parts = first.iter().take(least).chain(items);
-        let parts: Vec<_> = parts.map(|one| self.schema(one).place).collect();
-        self.all(&parts)
+    /// Which places have a value. The crate is asked only of what one of them still waits for.
+    fn met(&mut self, root: usize) -> Vec<bool> {
+        let met = self.needs.met();
+        let mut waiting: Vec<usize> = self.named.values().copied().chain([root]).collect();
+        let mut seen = vec![false; met.len()];
+        let mut is_changed = false;
+        while let Some(place) = waiting.pop() {
+            if met[place] || std::mem::replace(&mut seen[place], true) {
+                continue;
+            }
+            waiting.extend(self.needs.parts(place));
+            let said = match self.unsure.get(&place).map(|part| &part.kind) {
+                Some(Kind::Text(text)) => &text.said,
+                Some(Kind::Number { said, .. }) => said,
+                _ => continue,
+            };
+            if ask(said).unwrap_or(true) {
+                let fact = self.needs.fact(true);
+                self.needs.also(place, fact);
+                is_changed = true;
+            }
+        }
+        match is_changed {
+            true => self.needs.met(),
+            false => met,
+        }
     }
 }
 
-/// Of its words alone, without those that can be of no value.
-fn own_kinds(object: &Map<String, Value>) -> u8 {
-    let mut kinds = match object.get("type") {
-        Some(Value::String(name)) => kind(name),
-        Some(Value::Array(names)) => {
-            let names = names.iter().filter_map(Value::as_str);
-            names.fold(0, |all, name| all | kind(name))
-        }
-        _ => ALL,
-    };
-    let of_value = |value: &Value| kind(type_of_value(value));
-    if let Some(value) = object.get("const") {
-        kinds &= of_value(value);
-    }
-    if let Some(Value::Array(all)) = object.get("enum") {
-        kinds &= all.iter().fold(0, |all, one| all | of_value(one));
-    }
-    let number = |key: &str| object.get(key).and_then(Value::as_f64);
-    for (least, most, name) in [
-        ("minLength", "maxLength", "string"),
-        ("minItems", "maxItems", "array"),
-        ("minProperties", "maxProperties", "object"),
-    ] {
-        if number(least) > number(most) && number(most).is_some() {
-            kinds &= !kind(name);
-        }
-    }
-    match Bounds::of(object).is_empty() {
-        true => kinds & !kind("number"),
-        false => kinds,
-    }
-}
-
-fn drop_references(schema: &mut Value, endless: &HashSet<String>) {
+fn drop_references(schema: &mut Value, none: &HashSet<Rc<str>>) {
     match schema {
         Value::Object(all) => {
             let name = all.get("$ref").and_then(Value::as_str);
-            if name.is_some_and(|name| endless.contains(name)) {
+            if name.is_some_and(|name| none.contains(name)) {
                 *schema = Value::Bool(false);
                 return;
             }
@@ -230,30 +210,39 @@ fn drop_references(schema: &mut Value, endless: &HashSet<String>) {
                 match (&**key, value) {
                     // Values, which are not schemas.
                     ("const" | "enum", _) => {}
-                    ("properties" | "patternProperties" | "$defs", Value::Object(all)) => all
-                        .values_mut()
-                        .for_each(|one| drop_references(one, endless)),
-                    (_, value) => drop_references(value, endless),
+                    ("properties" | "patternProperties" | "$defs", Value::Object(all)) => {
+                        all.values_mut().for_each(|one| drop_references(one, none))
+                    }
+                    (_, value) => drop_references(value, none),
                 }
             }
         }
-        Value::Array(all) => all.iter_mut().for_each(|one| drop_references(one, endless)),
+        Value::Array(all) => all.iter_mut().for_each(|one| drop_references(one, none)),
         _ => {}
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::clean::clean;
     use super::*;
-    use serde_json::json;
+    use serde_json::{json, Map};
+
+    fn left(schema: &Value) -> Result<Value> {
+        let mut schema = clean(schema)?;
+        drop_endless(&mut schema)?;
+        Ok(schema)
+    }
 
     #[test]
-    fn what_has_no_end_is_nothing() {
-        for (mut schema, left) in [
+    fn what_has_no_value_is_nothing() {
+        let apart = json!({"type": "string", "allOf": [{"pattern": "^a$"}, {"pattern": "^b$"}]});
+        let never = json!({"const": {"$ref": "#/$defs/A"}});
+        for (schema, left_of_it) in [
             (
-                json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}, "enum": {"$ref": "#/$defs/A"}, "$ref": {"const": {"$ref": "#/$defs/A"}}}, "$defs":
+                json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}, "enum": {"$ref": "#/$defs/A"}, "$ref": never}, "$defs":
                     {"A": {"anyOf": [{"$ref": "#/$defs/B"}]}, "B": {"$ref": "#/$defs/A"}}}),
-                json!({"type": "object", "properties": {"a": false, "enum": false, "$ref": {"const": {"$ref": "#/$defs/A"}}}, "$defs":
+                json!({"type": "object", "properties": {"a": false, "enum": false, "$ref": never}, "$defs":
                     {"A": {"anyOf": [false]}, "B": false}}),
             ),
             (
@@ -261,11 +250,33 @@ mod tests {
                     "items": {"$ref": "#/$defs/A"}}}}),
                 json!({"items": false, "$defs": {"A": {"type": "array", "minItems": 2, "prefixItems": [{}], "items": false}}}),
             ),
+            // What excludes each other, seen by itself and by what needs it.
+            (
+                json!({"properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "#/$defs/B"}}, "$defs": {
+                    "A": apart, "B": {"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#/$defs/A"}}}}}),
+                json!({"properties": {"a": false, "b": false}, "$defs": {
+                    "A": apart, "B": {"type": "object", "required": ["x"], "properties": {"x": false}}}}),
+            ),
+            (
+                json!({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/A"}], "$defs": {"A": {"type": "string", "$ref": "#/$defs/B"}, "B": {"type": "integer"}}}),
+                json!({"anyOf": [{"type": "null"}, false], "$defs": {"A": {"type": "string", "$ref": "#/$defs/B"}, "B": {"type": "integer"}}}),
+            ),
+            (
+                json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"minProperties": 1, "type": "object", "additionalProperties": {"$ref": "#/$defs/A"}}}}),
+                json!({"items": false, "$defs": {"A": {"minProperties": 1, "type": "object", "additionalProperties": false}}}),
+            ),
+            (
+                json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "object", "required": ["ab"], "patternProperties": {"^a": {"$ref": "#/$defs/A"}}}}}),
+                json!({"items": false, "$defs": {"A": {"type": "object", "required": ["ab"], "patternProperties": {"^a": false}}}}),
+            ),
         ] {
-            drop_endless(&mut schema).unwrap();
-            assert_eq!(schema, left);
+            assert_eq!(left(&schema).unwrap(), left_of_it);
         }
-        for mut schema in [
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        for schema in [
             json!({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}),
             json!({"$ref": "#"}),
             json!({"type": ["object", "array"], "required": ["a"], "properties": {"a": {"$ref": "#"}}, "minItems": 1,
@@ -277,24 +288,42 @@ mod tests {
                 "minLength": 2, "maxLength": 1}]}}),
             json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"type": "integer",
                 "minimum": 2, "exclusiveMaximum": 2}]}}),
-            json!({"anyOf": [{"type": "null"}, {"$ref": "#"}], "type": "object"}),
+            json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"type": "string",
+                "pattern": "^a+$", "allOf": [{"pattern": "^b+$"}]}]}}),
+            json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/A", "type": "integer"}]},
+                "$defs": {"A": {"type": "string", "format": "date"}}}),
+            json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"enum": ["a", "b"], "pattern": "c"}]}}),
+            json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"type": "integer", "multipleOf": 10,
+                "minimum": 1, "maximum": 9}]}}),
+            json!({"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#"}, {"type": "array", "minItems": 3, "maxItems": 2}]}}),
         ] {
-            let error = drop_endless(&mut schema).unwrap_err();
+            let error = left(&schema).unwrap_err();
             assert_eq!(
-                error.message,
-                "no value of it has an end: each is a part of another one"
+                error.message, "no value of it has an end: each is a part of another one",
+                "{schema}"
             );
         }
+    }
+
+    #[test]
+    fn what_has_a_value_stays_as_it_is() {
         for schema in [
             json!({"type": "object", "properties": {"a": {"$ref": "#"}}}),
             json!({"required": ["a"], "properties": {"a": {"$ref": "#"}}}),
             json!({"type": "array", "items": {"$ref": "#"}}),
             json!({"anyOf": [{"type": "array", "minItems": 1, "items": {"$ref": "#"}}, {"type": "null"}]}),
             json!({"anyOf": []}),
+            // The crate says why there is none.
+            json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "minLength": 2, "maxLength": 1}, "b": {"$ref": "#/$defs/B"}},
+                "$defs": {"B": {"type": "null"}}}),
+            json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "b$"}], "minLength": 2}}}),
+            json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"enum": ["a", "b"], "pattern": "b"}}}),
+            json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "integer", "multipleOf": 7, "minimum": 1, "maximum": 9}}}),
+            json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": {"type": "object", "required": ["a"], "minProperties": 2,
+                "properties": {"a": {}, "b": {"$ref": "#/$defs/A"}}}}}),
         ] {
-            let mut same = schema.clone();
-            drop_endless(&mut same).unwrap();
-            assert_eq!(same, schema);
+            let same = clean(&schema).unwrap();
+            assert_eq!(left(&schema).unwrap(), same);
         }
     }
 
@@ -302,16 +331,21 @@ mod tests {
     #[test]
     fn it_takes_one_look_at_each() {
         let twice = |one: Value, _| json!({"type": ["object", "object"], "required": ["a", "a"], "properties": {"a": one}});
-        let mut deep = (0..50).fold(json!({}), twice);
-        let same = deep.clone();
-        drop_endless(&mut deep).unwrap();
-        assert_eq!(deep, same);
+        let deep = (0..50).fold(json!({}), twice);
+        assert!(left(&json!({"items": {"$ref": "#/$defs/A"}, "$defs": {"A": deep}})).is_err());
         let back = |i: usize| json!({"allOf": [{"$ref": format!("#/$defs/{}", i.max(1) - 1)}]});
-        let mut defs: Map<_, _> = (0..20_000).map(|i| (i.to_string(), back(i))).collect();
-        defs["0"] = json!({});
-        let mut chain = json!({"$ref": "#/$defs/19999", "$defs": defs});
-        let same = chain.clone();
-        drop_endless(&mut chain).unwrap();
-        assert_eq!(chain, same);
+        let mut defs: Map<_, _> = (0..1500).map(|i| (i.to_string(), back(i))).collect();
+        for (end, value) in [
+            (json!({}), true),
+            (
+                json!({"type": "integer", "minimum": 2, "maximum": 1}),
+                false,
+            ),
+        ] {
+            defs["0"] = end;
+            let chain = json!({"items": {"$ref": "#/$defs/1499"}, "$defs": defs});
+            let found = left(&chain).unwrap();
+            assert_eq!(found["items"] == json!(false), !value);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::clean::clean;
 use super::finite::drop_endless;
-use super::trial::cost;
+use super::trial::Trial;
 use crate::error::Result;
 use serde_json::{Map, Value};
 
@@ -15,8 +15,10 @@ const ESCAPES: &str = "nrbtf\\\"";
 /// A schema as the crate takes it, when it is within bounds, and what it costs.
 pub fn ready(schema: &Value) -> Result<(Value, usize)> {
     let mut schema = clean(schema)?;
-    drop_endless(&mut schema)?;
-    let cost = cost(&schema)?;
+    let cost = match drop_endless(&mut schema)? {
+        Some(cost) => cost,
+        None => Trial::of(&schema)?.cost(),
+    };
     set_defaults(&mut schema);
     Ok((schema, cost))
 }

@@ -1,5 +1,6 @@
 //! The intersection of two schemas, as the crate makes it, and whether two have no value in common.
 
+use super::leaf::Said;
 use super::shape::{Array, Kind, Named, Object, Part, Shape, Text};
 use super::trial::{Made, Stop, Trial};
 use crate::error::{Error, Result};
@@ -107,14 +108,19 @@ impl Trial<'_> {
             first.push(self.meet(&one, &other, depth)?);
         }
         let items = self.both(&a.items, &b.items, depth)?;
-        Ok(Array { first, items })
+        Ok(Array {
+            first,
+            items,
+            least: a.least.max(b.least),
+            most: lower(a.most, b.most),
+        })
     }
 
     fn met_objects(&mut self, a: &Object, b: &Object, depth: usize) -> Made<Object> {
         let mut both = Object {
             required: union(&a.required, &b.required),
             least: a.least.max(b.least),
-            most: a.most.into_iter().chain(b.most).min(),
+            most: lower(a.most, b.most),
             ..Object::default()
         };
         for name in a.named.names().chain(b.named.names()) {
@@ -235,6 +241,10 @@ impl Trial<'_> {
     }
 }
 
+fn lower(a: Option<usize>, b: Option<usize>) -> Option<usize> {
+    a.into_iter().chain(b).min()
+}
+
 fn union(a: &Named<()>, b: &Named<()>) -> Named<()> {
     let mut both = Named::default();
     a.names()
@@ -246,14 +256,18 @@ fn union(a: &Named<()>, b: &Named<()>) -> Named<()> {
 fn met_numbers(a: &Kind, b: &Kind) -> Result<Kind> {
     let (
         Kind::Number {
+            is_integer,
             factor,
             bounds,
             words,
+            said,
         },
         Kind::Number {
+            is_integer: also,
             factor: other,
             bounds: others,
             words: more,
+            said: more_said,
         },
     ) = (a, b)
     else {
@@ -266,6 +280,8 @@ fn met_numbers(a: &Kind, b: &Kind) -> Result<Kind> {
         )));
     }
     Ok(Kind::Number {
+        is_integer: *is_integer || *also,
+        said: Said::both(said, more_said),
         factor: match (*factor, *other) {
             (Some(one), Some(other)) => Some(one.meet(other).map_err(Error::range)?),
             (one, other) => one.or(other),
@@ -286,5 +302,8 @@ fn met_texts(a: &Text, b: &Text) -> Text {
         patterns: patterns(a) + patterns(b),
         bytes: a.bytes + b.bytes,
         has_length: a.has_length || b.has_length,
+        least: a.least.max(b.least),
+        most: lower(a.most, b.most),
+        said: Said::both(&a.said, &b.said),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::bounds::Bounds;
 use super::faults::MAX_FACTOR;
+use super::leaf::Said;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -23,10 +24,12 @@ pub enum Kind {
     Null,
     Boolean(Option<bool>),
     Number {
+        is_integer: bool,
         factor: Option<Factor>,
         bounds: Bounds,
         /// How many words say so.
         words: usize,
+        said: Rc<Said>,
     },
     Text(Text),
     Array(Array),
@@ -48,12 +51,18 @@ pub struct Text {
     /// Bytes of these patterns.
     pub bytes: usize,
     pub has_length: bool,
+    /// Lengths in characters.
+    pub least: usize,
+    pub most: Option<usize>,
+    pub said: Rc<Said>,
 }
 
 #[derive(Default)]
 pub struct Array {
     pub first: Vec<Part>,
     pub items: Option<Part>,
+    pub least: usize,
+    pub most: Option<usize>,
 }
 
 #[derive(Default)]

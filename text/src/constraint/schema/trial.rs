@@ -6,6 +6,7 @@
 //! are copies of: what each would take is known without taking it. The crate refuses more than 50,000 steps itself.
 
 use super::bounds::Bounds;
+use super::leaf::Said;
 use super::shape::{Array, Factor, Kind, Object, Part, Shape, Text};
 use super::words::{schemas, TYPES};
 use crate::error::{Error, Result};
@@ -21,42 +22,17 @@ pub const MAX_COST: usize = 100_000;
 const MAX_LEVELS: usize = 4000;
 /// Names of properties of one object, which the crate takes one within the other.
 const MAX_NAMES: usize = 2000;
+/// What is said of numbers, and of texts.
+const NUMBER_WORDS: [&str; 5] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+];
+const TEXT_WORDS: [&str; 4] = ["minLength", "maxLength", "pattern", "format"];
 /// As the crate has it where it looks for the pattern that a name has.
 const PATTERN_FUEL: u64 = 10_000;
-
-/// What a clean schema costs; an error when that is too much.
-pub fn cost(schema: &Value) -> Result<usize> {
-    let mut trial = Trial {
-        root: schema,
-        spent: 0,
-        looks: 0,
-        level: 0,
-        seen: HashSet::new(),
-        made: HashMap::new(),
-        patterns: HashMap::new(),
-        factors: HashSet::new(),
-    };
-    let Value::Object(root) = schema else {
-        return Ok(1);
-    };
-    let whole = match trial.schema(root) {
-        Ok(whole) => whole,
-        Err(Stop::Refused) => return Ok(trial.spent),
-        Err(Stop::TooMuch(error)) => return Err(error),
-    };
-    let mut cost = trial.spent;
-    for shape in trial.made.values().chain([&whole]) {
-        if shape.names > MAX_NAMES {
-            return Err(Error::range(format!(
-                "{} names of properties in one object; the limit is {MAX_NAMES}",
-                shape.names
-            )));
-        }
-        cost = cost.saturating_add(shape.grammar);
-    }
-    check(cost)?;
-    Ok(cost)
-}
 
 fn check(cost: usize) -> Result<()> {
     match cost <= MAX_COST {
@@ -87,14 +63,55 @@ pub struct Trial<'a> {
     spent: usize,
     pub(super) looks: usize,
     level: usize,
+    /// None where the crate refuses the schema.
+    pub whole: Option<Part>,
     /// References that were come to, and what they name where that was made.
     seen: HashSet<&'a str>,
-    made: HashMap<Rc<str>, Part>,
+    pub made: HashMap<Rc<str>, Part>,
     patterns: HashMap<Rc<str>, Option<Regex>>,
     factors: HashSet<Factor>,
 }
 
 impl<'a> Trial<'a> {
+    /// Of a clean schema; an error when it costs too much.
+    pub fn of(schema: &'a Value) -> Result<Trial<'a>> {
+        let mut trial = Trial {
+            root: schema,
+            spent: 0,
+            looks: 0,
+            level: 0,
+            whole: None,
+            seen: HashSet::new(),
+            made: HashMap::new(),
+            patterns: HashMap::new(),
+            factors: HashSet::new(),
+        };
+        match trial.schema_of(schema) {
+            Ok(whole) => trial.whole = Some(whole),
+            Err(Stop::Refused) => return Ok(trial),
+            Err(Stop::TooMuch(error)) => return Err(error),
+        }
+        for shape in trial.made.values().chain(&trial.whole) {
+            if shape.names > MAX_NAMES {
+                return Err(Error::range(format!(
+                    "{} names of properties in one object; the limit is {MAX_NAMES}",
+                    shape.names
+                )));
+            }
+        }
+        check(trial.cost())?;
+        Ok(trial)
+    }
+
+    pub fn cost(&self) -> usize {
+        let made = self.made.values().chain(&self.whole);
+        let grammar = made.fold(0usize, |sum, shape| sum.saturating_add(shape.grammar));
+        match self.whole {
+            Some(_) => self.spent.saturating_add(grammar),
+            None => self.spent,
+        }
+    }
+
     pub(super) fn spend(&mut self, units: usize) -> Made<()> {
         self.spent = self.spent.saturating_add(units);
         Ok(check(self.spent)?)
@@ -213,6 +230,7 @@ impl<'a> Trial<'a> {
     fn of_type(&mut self, kind: &str, object: &'a Map<String, Value>) -> Made<Part> {
         self.spend(1)?;
         let has = |keys: &[&str]| keys.iter().filter(|key| object.contains_key(**key)).count();
+        let number = |key: &str| object.get(key).and_then(Value::as_u64).map(|n| n as usize);
         Ok(Shape::new(match kind {
             "null" => Kind::Null,
             "boolean" => Kind::Boolean(None),
@@ -224,14 +242,10 @@ impl<'a> Trial<'a> {
                     }
                     None => None,
                 },
+                is_integer: kind == "integer",
                 bounds: Bounds::of(object),
-                words: has(&[
-                    "minimum",
-                    "maximum",
-                    "exclusiveMinimum",
-                    "exclusiveMaximum",
-                    "multipleOf",
-                ]),
+                words: has(&NUMBER_WORDS),
+                said: Said::words(kind, object, &NUMBER_WORDS),
             },
             "string" => Kind::Text(Text {
                 literal: None,
@@ -241,6 +255,9 @@ impl<'a> Trial<'a> {
                     .and_then(Value::as_str)
                     .map_or(0, str::len),
                 has_length: has(&["minLength", "maxLength"]) > 0,
+                least: number("minLength").unwrap_or(0),
+                most: number("maxLength"),
+                said: Said::words(kind, object, &TEXT_WORDS),
             }),
             "array" => Kind::Array(self.array(object)?),
             "object" => {
@@ -271,9 +288,12 @@ impl<'a> Trial<'a> {
         };
         let first = first.and_then(Value::as_array).map_or(&[][..], |all| all);
         let first = first.iter().map(|one| self.schema_of(one));
+        let number = |key| object.get(key).and_then(Value::as_u64).map(|n| n as usize);
         Ok(Array {
             first: first.collect::<Made<_>>()?,
             items: items.map(|one| self.schema_of(one)).transpose()?,
+            least: number("minItems").unwrap_or(0),
+            most: number("maxItems"),
         })
     }
 
@@ -352,18 +372,23 @@ impl<'a> Trial<'a> {
         let kind = match value {
             Value::Null => Kind::Null,
             Value::Bool(one) => Kind::Boolean(Some(*one)),
-            Value::Number(_) => Kind::Number {
+            Value::Number(number) => Kind::Number {
+                is_integer: false,
                 factor: None,
-                bounds: Bounds::default(),
+                bounds: number.as_f64().map(Bounds::exactly).unwrap_or_default(),
                 words: 0,
+                said: Said::value(value),
             },
             Value::String(text) => Kind::Text(Text {
                 literal: Some(text.as_str().into()),
+                said: Said::value(value),
                 ..Text::default()
             }),
             Value::Array(all) => Kind::Array(Array {
                 first: all.iter().map(|one| self.value(one)).collect::<Made<_>>()?,
                 items: Some(Shape::new(Kind::Never)),
+                least: all.len(),
+                most: Some(all.len()),
             }),
             Value::Object(all) => {
                 let mut object = Object {
