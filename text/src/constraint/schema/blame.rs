@@ -3,9 +3,10 @@
 //! The crate says neither; it is looked for only when there is an error to explain.
 
 use super::clean::clean;
-use super::leaf::{ask, is_sure, Said};
+use super::leaf::{ask, is_sure};
 use super::shape::{Kind, Part, Shape};
 use super::trial::Trial;
+use super::wording::Said;
 use crate::error::quote;
 use serde_json::{json, Value};
 use std::collections::HashSet;

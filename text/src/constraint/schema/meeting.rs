@@ -1,8 +1,8 @@
 //! The intersection of two schemas, as the crate makes it, and whether two have no value in common.
 
-use super::leaf::Said;
 use super::shape::{Array, Kind, Named, Object, Part, Shape, Text};
 use super::trial::{Made, Stop, Trial};
+use super::wording::Said;
 use crate::error::{Error, Result};
 
 /// How far the crate goes into an intersection.

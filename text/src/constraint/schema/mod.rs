@@ -5,7 +5,7 @@
 //!                plain.rs: one object of several
 //!                bounds.rs: what it would not keep to as it is written
 //!   trial.rs     what the crate makes of it, counted; meeting.rs: intersections;
-//!                shape.rs: with copies shared
+//!                shape.rs: with copies shared; wording.rs: what they say
 //!   finite.rs    without references to what has no value; leaf.rs: texts and numbers
 //!   guidance.rs  what it says to the crate itself
 //!   blame.rs     where something is that the crate does not keep to
@@ -23,6 +23,7 @@ mod meeting;
 mod plain;
 mod shape;
 mod trial;
+mod wording;
 mod words;
 
 pub use blame::{undecided, unwritable};

@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::faults::MAX_FACTOR;
-use super::leaf::Said;
+use super::wording::Said;
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -6,8 +6,8 @@
 //! are copies of: what each would take is known without taking it. The crate refuses more than 50,000 steps itself.
 
 use super::bounds::Bounds;
-use super::leaf::Said;
 use super::shape::{Array, Factor, Kind, Object, Part, Shape, Text};
+use super::wording::Said;
 use super::words::{schemas, TYPES};
 use crate::error::{Error, Result};
 use llguidance::derivre::{Regex, RegexBuilder};
