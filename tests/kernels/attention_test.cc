@@ -20,13 +20,11 @@ TEST_P(GpuAttention, AgreesWithFloat64) {
       Tree tree = gpu_tree(2 * group, 2, head_dim, rng, type());
       grow(tree, rng, 7, 90);
       const std::vector<RowRef> rows = some_rows(tree, 60, rng);
-      StepOptions options;
-      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 64));
-      options.cut_tail = true;
-      options.nan_keys = true;
+      const StepOptions options{
+          .tile_rows = static_cast<int32_t>(pick(rng, 1, 64)), .cut_tail = true, .nan_keys = true};
       const Step step = make_step(tree, rows, options, rng);
       const double error =
-          relative_l2(run_on_device(*device_, tree, step), attention_f64(tree, rows));
+          relative_l2(run_attention(*device_, tree, step), attention_f64(tree, rows));
       EXPECT_LE(error, bound()) << "head_dim " << head_dim << " group " << group;
       worst = std::max(worst, error);
     }
@@ -44,7 +42,7 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreMerged) {
   const Scene scene(tree, rows, rng);
   for (const int processors : {1, 8, 132}) {
     const auto device = make(processors, rng());
-    EXPECT_LE(scene.error(run_on_device(*device, scene)), bound());
+    EXPECT_LE(scene.error(run_attention(*device, scene)), bound());
     if (f32()) continue;
     const gpu::DevicePlan& plan = device->attention_plan();
     EXPECT_EQ(plan.groups.size(), 1u);
@@ -66,7 +64,7 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreMerged) {
       for (int32_t i = 0; i < 6; ++i) rows.push_back({leaf, context + 10 * i + leaf});
     const auto device = make(1000, 5);
     const Scene scene(tree, rows, rng);
-    EXPECT_LE(scene.error(run_on_device(*device, scene)), bound());
+    EXPECT_LE(scene.error(run_attention(*device, scene)), bound());
     if (!emulated()) continue;
     const gpu::DevicePlan& plan = device->attention_plan();
     ASSERT_EQ(plan.groups.size(), 1u);
@@ -79,56 +77,38 @@ TEST_P(GpuAttention, IsDeterministic) {
   Rng rng(33);
   Tree tree = gpu_tree(8, 2, 64, rng, type());
   grow_star(tree, 600, 20, 50);
-  const std::vector<RowRef> rows = some_rows(tree, 70, rng);
-  const Step step = make_step(tree, rows, {}, rng);
-  const std::vector<float> want = run_on_device(*device_, tree, step);
+  const Step step = make_step(tree, some_rows(tree, 70, rng), {}, rng);
+  const std::vector<float> want = run_attention(*device_, tree, step);
   for (uint64_t seed = 2; seed < 8; ++seed) {
-    const auto device = make(4, seed);
-    const std::vector<float> got = run_on_device(*device, tree, step);
+    const std::vector<float> got = run_attention(*make(4, seed), tree, step);
     EXPECT_EQ(std::memcmp(got.data(), want.data(), want.size() * sizeof(float)), 0);
   }
 }
 
-// The invariant option: a row's bits depend on its position and keys only.
 TEST_P(GpuAttention, InvariantBitsDependOnPositionAndKeysOnly) {
   Rng rng(34);
   for (int round = 0; round < 8; ++round) {
+    SCOPED_TRACE(cat("round ", round));
     Tree tree = gpu_tree(4, round % 2 ? 4 : 2, round % 3 ? 64 : 72, rng, type());
     if (round == 0) {
       grow_star(tree, kKeyChunk + 70, 3, 30);
     } else {
       grow(tree, rng, 8, 100);
     }
-    const size_t width = static_cast<size_t>(tree.heads) * static_cast<size_t>(tree.head_dim);
-    const std::vector<RowRef> rows = some_rows(tree, 40, rng);
-    const auto base = make(132, 1, true);
-    const std::vector<float> want = run_on_device(*base, tree, make_step(tree, rows, {}, rng));
-    for (int variant = 0; variant < 5; ++variant) {
-      StepOptions options;
-      options.sharing = static_cast<Sharing>(pick(rng, 0, 2));
-      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
-      options.split_runs = pick(rng, 0, 1) == 1;
-      options.split_chunks = pick(rng, 0, 1) == 1;
-      options.cut_tail = pick(rng, 0, 1) == 1;
-      std::vector<RowRef> part;
-      std::vector<size_t> chosen;
-      for (size_t r = 0; r < rows.size(); ++r)
-        if (variant == 0 || pick(rng, 0, 1) == 1) chosen.push_back(r), part.push_back(rows[r]);
-      if (part.empty()) continue;
-      const auto device = make(variant % 2 ? 2 : 132, rng(), true);
-      const std::vector<float> got =
-          run_on_device(*device, tree, make_step(tree, part, options, rng));
-      for (size_t i = 0; i < chosen.size(); ++i)
-        ASSERT_EQ(0, std::memcmp(&got[i * width], &want[chosen[i] * width], width * sizeof(float)))
-            << "round " << round << " variant " << variant << " position " << part[i].position;
-    }
+    expect_bits_of_position_and_keys_only(
+        tree, some_rows(tree, 40, rng), 5, rng, [&](int variant, const Step& step) {
+          return run_attention(*make(variant == 1 || variant == 3 ? 2 : 132, rng(), true), tree,
+                               step);
+        });
   }
 }
 
 TEST_P(GpuAttention, SharpScoresStayFinite) {
   Rng rng(35);
-  expect_sharp_scores_stay_finite(
-      type(), bound(), rng, [&](const Scene& scene) { return run_on_device(*device_, scene); });
+  expect_sharp_scores_stay_finite(gpu_tree(2, 1, 64, rng, type()), bound(), rng,
+                                  [&](const Tree& tree, const std::vector<RowRef>& rows) {
+                                    return run_attention(*device_, Scene(tree, rows, rng, false));
+                                  });
 }
 
 gpu::DevicePlan plan_of(const Step& step, const gpu::AttentionShape& shape) {
@@ -151,13 +131,12 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
   for (int round = 0; round < 200; ++round) {
     Tree tree = gpu_tree(4, 2, 16, rng);
     const Step step = any_step(tree, rng);
-    gpu::AttentionShape shape;
-    shape.kv_heads = 2;
-    shape.group_heads = 2;
-    shape.warps = pick(rng, 0, 1) ? 4 : 8;
-    shape.processors = static_cast<int32_t>(pick(rng, 1, 132));
-    shape.invariant = pick(rng, 0, 3) == 0;
-    shape.warpgroups = pick(rng, 0, 1) == 0;
+    const gpu::AttentionShape shape{.kv_heads = 2,
+                                    .group_heads = 2,
+                                    .warps = pick(rng, 0, 1) ? 4 : 8,
+                                    .processors = static_cast<int32_t>(pick(rng, 1, 132)),
+                                    .invariant = pick(rng, 0, 3) == 0,
+                                    .warpgroups = pick(rng, 0, 1) == 0};
     const gpu::DevicePlan plan = plan_of(step, shape);
     std::set<std::pair<int32_t, int32_t>> read;  // (packed row, block)
     std::map<int32_t, int> writers;

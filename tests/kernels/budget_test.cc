@@ -21,10 +21,7 @@ TEST_F(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
   for (const Case& c : {Case{"64", "bf16", "8M", 4, 4}, Case{"1000", "bf16", "0", 8, 132},
                         Case{"300", "f32", "0", 4, 20}}) {
     cuda_.processors = c.processors;
-    tools::CheckpointShape shape;
-    shape.heads = c.heads;
-    shape.layers = 3;
-    const TinyCheckpoint checkpoint(shape);
+    const TinyCheckpoint checkpoint({.layers = 3, .heads = c.heads});
     const Options all =
         options({{"rows", c.rows}, {"dtype", c.dtype}, {"cache_bytes", c.cache_bytes}});
     const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), all);
@@ -53,27 +50,22 @@ TEST(GpuSizes, RowsAreWholeLines) {
 TEST_F(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
   for (const char* const kind : {"auto", "mma", "invariant"}) {
     const bool invariant = kind == std::string("invariant");
-    tools::CheckpointShape shape;
-    shape.vocab = 300;
     const auto engine = make({{"rows", "256"},
                               {"cache_bytes", "8M"},
                               {"invariant", invariant ? "1" : "0"},
                               {"cuda_attention", invariant ? "auto" : kind}},
-                             TinyCheckpoint(shape));
+                             TinyCheckpoint({.vocab = 300}));
     const int64_t allocations = counters().allocations;
     const std::vector<int32_t> head = tokens(300, 300);
     std::vector<RequestSpec> batch;
     for (int i = 0; i < 36; ++i) {
-      RequestSpec spec;
+      RequestSpec& spec =
+          batch.emplace_back(generation(i % 5 == 0 ? tokens(1 + i * 3, 300) : head, 6));
       spec.task = static_cast<Task>(i % 6);
-      spec.tokens = i % 5 == 0 ? tokens(1 + i * 3, 300) : head;
       if (i % 5 != 0) spec.tokens.resize(40 + i * 4);
       for (const int32_t t : tokens(2 + i % 40, 300)) spec.tokens.push_back(t);
       spec.logit_ids = {3, 290};
       spec.choices = {{1, 2, 3}, {4}};
-      spec.sampling.max_tokens = 6;
-      spec.sampling.ignore_eos = true;
-      batch.push_back(spec);
     }
     int64_t pinned = 0;
     for (int round = 0; round < 3; ++round) {  // the second finds the cache full of the first
@@ -89,10 +81,9 @@ TEST_F(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
 
 // Candidates of more rows than are multiplied at once.
 TEST_F(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
-  tools::CheckpointShape shape;
-  shape.vocab = 15500;  // as many parts as a row can have
-  shape.layers = 1;
-  const auto engine = make({{"rows", "600"}, {"cache_bytes", "16M"}}, TinyCheckpoint(shape));
+  constexpr int32_t kVocab = 15500;  // as many parts as a row can have
+  const auto engine = make({{"rows", "600"}, {"cache_bytes", "16M"}},
+                           TinyCheckpoint({.layers = 1, .vocab = kVocab}));
   const int64_t allocations = counters().allocations;
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 270; ++i) {
@@ -107,10 +98,7 @@ TEST_F(GpuBudget, ManyRowsWithCandidatesAllocateNothing) {
 // More single logits than a step of 64 rows has room for: of one sequence, of several, of choices
 // behind one row. They are read in groups, with the same results as at once.
 TEST_F(GpuBudget, ManySingleLogitsAllocateNothing) {
-  tools::CheckpointShape shape;
-  shape.vocab = 601;
-  shape.layers = 1;
-  const TinyCheckpoint checkpoint(shape);
+  const TinyCheckpoint checkpoint({.layers = 1, .vocab = 601});
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 6; ++i) {
     RequestSpec& spec = batch.emplace_back(generation({}, 3));
@@ -118,11 +106,8 @@ TEST_F(GpuBudget, ManySingleLogitsAllocateNothing) {
     for (int32_t t = 0; t < distinct; ++t) spec.tokens.push_back((t * 7 + i * 31) % 601);
     spec.sampling.repetition_penalty = 1.1f;
   }
-  RequestSpec choices;
-  choices.task = Task::kChoices;
-  choices.tokens = {5, 6, 7};
-  for (int32_t t = 0; t < 600; ++t) choices.choices.push_back({t});
-  batch.push_back(choices);
+  batch.push_back({.task = Task::kChoices, .tokens = {5, 6, 7}});
+  for (int32_t t = 0; t < 600; ++t) batch.back().choices.push_back({t});
   std::vector<RequestResult> results[2];
   for (const bool grouped : {false, true}) {
     const auto engine =
@@ -152,19 +137,14 @@ TEST_F(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
   expect_error(Code::kOutOfDeviceMemory, {"1073741824", "cache_bytes", "weights", "4096", "rows"},
                [&] { make({{"cache_bytes", "1G"}}); });
   EXPECT_NO_THROW(make({{"cache_bytes", "800M"}}));
-  tools::CheckpointShape wide;
-  wide.intermediate = 4096;
   expect_error(Code::kOutOfDeviceMemory, {"65536", "rows", "weights"},
-               [&] { make({{"rows", "65536"}}, TinyCheckpoint(wide)); });
+               [&] { make({{"rows", "65536"}}, TinyCheckpoint({.intermediate = 4096})); });
 }
 
 // The largest intermediate result of a layer has the type of activations.
 TEST_F(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
-  ops::ReserveShape shape;
-  shape.rows = 128;
-  shape.heads = 2;
-  shape.inner = 100;
-  shape.kv = {ops::KvType::kBf16, 1, 1, 64};
+  ops::ReserveShape shape{
+      .rows = 128, .heads = 2, .inner = 100, .kv = {ops::KvType::kBf16, 1, 1, 64}};
   EXPECT_EQ(ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).gated, 128u * 256 * 2);
   shape.kv.type = ops::KvType::kF32;
   EXPECT_EQ(ops::gpu::GpuSizes(ops::kF32Types, 1, 0).workspace(shape).gated, 128u * 256 * 4);
@@ -181,16 +161,12 @@ TEST_F(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   for (int32_t leaf = 1; leaf <= 400; ++leaf) rows.push_back({leaf, 300 + leaf % 40});
   const Step step = gpu_step(tree, rows, rng);
   const auto roomy = emulated_device(ops::DType::kBf16, false, 1);
-  const std::vector<float> want = run_on_device(*roomy, tree, step);
+  const std::vector<float> want = run_attention(*roomy, tree, step);
   EXPECT_EQ(roomy->attention_plan().launches.size(), 1u);
   const auto narrow = emulated_device(ops::DType::kBf16, false, 1);
-  ops::ReserveShape shape;
-  shape.rows = 1;
-  shape.heads = tree.heads;
-  shape.inner = 32;
-  shape.kv = tree.layout();
+  const ops::ReserveShape shape{.rows = 1, .heads = tree.heads, .inner = 32, .kv = tree.layout()};
   narrow->reserve(shape);
-  const std::vector<float> got = run_on_device(*narrow, tree, step);
+  const std::vector<float> got = run_attention(*narrow, tree, step);
   const ops::gpu::DevicePlan& plan = narrow->attention_plan();
   EXPECT_GT(plan.launches.size(), 1u);
   EXPECT_LE(plan.partials, ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).max_partials);

@@ -287,7 +287,7 @@ class DecodeAttention : public GpuTest {
   std::vector<float> decode(const Scene& scene, int processors, uint64_t seed = 1,
                             int cluster = 0) const {
     const auto device = make(processors, seed);
-    std::vector<float> out = run_on_device(*device, scene);
+    std::vector<float> out = run_attention(*device, scene);
     EXPECT_EQ(device->launches(Kernel::kAttentionDecode64) +
                   device->launches(Kernel::kAttentionDecode128),
               1);
@@ -312,14 +312,14 @@ TEST(HopperOnGpu, DecodingAgreesWithFloat64_cuda_bf16) {
                          int32_t answers) {
     const Scene scene = Scene::of_answers(gpu_tree(kv_heads * group, kv_heads, head_dim, rng),
                                           context, answers, 60, rng);
-    const std::vector<float> got = run_on_device(*device, scene);
+    const std::vector<float> got = run_attention(*device, scene);
     const int32_t cluster = device->decode_plan().cluster;
     EXPECT_GT(cluster, 0) << "done by the other kernel";
     const double error = scene.error(got);
     EXPECT_LE(error, kBound) << head_dim << ", " << answers << " x " << group << ", clusters of "
                              << cluster;
     worst = std::max(worst, error);
-    for (int again = 0; again < cases(20); ++again) ASSERT_EQ(run_on_device(*device, scene), got);
+    for (int again = 0; again < cases(20); ++again) ASSERT_EQ(run_attention(*device, scene), got);
   };
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t answers : {1, 7, 32, 128})
@@ -377,8 +377,10 @@ TEST_P(DecodeAttention, NothingShared) {
 
 TEST_P(DecodeAttention, SharpScoresStayFinite) {
   Rng rng(69);
-  expect_sharp_scores_stay_finite(DType::kBf16, kBound, rng,
-                                  [&](const Scene& scene) { return decode(scene, 132); });
+  expect_sharp_scores_stay_finite(gpu_tree(2, 1, 64, rng), kBound, rng,
+                                  [&](const Tree& tree, const std::vector<RowRef>& rows) {
+                                    return decode(Scene(tree, rows, rng, false), 132);
+                                  });
 }
 
 // In whatever order producers, warps and clusters go on.

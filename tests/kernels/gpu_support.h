@@ -4,14 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
 #include "kernels/emulator.h"
-#include "ops/attention_reference.h"
+#include "ops/attention_checks.h"
 #include "ops/devices.h"
 #include "ops/op_gpu.h"
+#include "ops/row_operations.h"
 #include "support/dtype.h"
 
 namespace prefix::ops::testing {
@@ -50,6 +52,18 @@ inline std::unique_ptr<GpuDevice> real_device(DType type, bool invariant = false
   auto device = make_device(
       {"cuda", types_of(type), "auto", nullptr, invariant, true, attention.small, attention.wide});
   return std::unique_ptr<GpuDevice>(static_cast<GpuDevice*>(device.release()));
+}
+
+// For the tests that all devices have.
+inline std::vector<TestedDevice> tested(std::span<const Backend> backends) {
+  std::vector<TestedDevice> all;
+  for (const auto& [emulated, type] : backends)
+    all.push_back(
+        {emulated ? "emulated" : "cuda", type, [emulated, type]() -> std::unique_ptr<Device> {
+           if (emulated) return emulated_device(type);
+           return real_device(type);
+         }});
+  return all;
 }
 
 // Why there is no GPU here; empty when there is one.
@@ -93,41 +107,6 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
   std::unique_ptr<GpuDevice> device_;
 };
 
-// A poisoned array on the device, written and read whole.
-class DeviceArray {
- public:
-  DeviceArray(Device& device, size_t bytes)  // NaN as f32 and as bf16
-      : DeviceArray(device, std::vector<std::byte>(bytes, std::byte{0xff})) {}
-  template <typename T>
-  DeviceArray(Device& device, const std::vector<T>& values)
-      : device_(device), bytes_(values.size() * sizeof(T)), data_(device.allocate(bytes_)) {
-    device_.upload(data_, values.data(), bytes_);
-  }
-  ~DeviceArray() { device_.release(data_, bytes_); }
-  DeviceArray(const DeviceArray&) = delete;
-  DeviceArray& operator=(const DeviceArray&) = delete;
-
-  std::byte* data() const { return data_; }
-  float* floats() const { return reinterpret_cast<float*>(data_); }
-  std::vector<std::byte> bytes() const {
-    std::vector<std::byte> out(bytes_);
-    device_.download(out.data(), data_, bytes_);
-    return out;
-  }
-  // As elements of a type, widened.
-  std::vector<float> values(DType type) const {
-    const std::vector<std::byte> raw = bytes();
-    std::vector<float> out(bytes_ / dtype_bytes(type));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = get(raw.data(), static_cast<int64_t>(i), type);
-    return out;
-  }
-
- private:
-  Device& device_;
-  size_t bytes_;
-  std::byte* data_;
-};
-
 // Without nodes yet.
 inline Tree gpu_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng,
                      DType type = DType::kBf16) {
@@ -141,25 +120,12 @@ inline Tree gpu_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng
   return tree;
 }
 
-// So many rows of all nodes, chosen at random.
-inline std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
-  std::vector<RowRef> rows;
-  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
-    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
-  std::shuffle(rows.begin(), rows.end(), rng);
-  if (rows.size() > count) rows.resize(count);
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
 // Rows of a random tree that is grown here, in tiles of any size.
 inline Step any_step(Tree& tree, Rng& rng) {
   grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
   const std::vector<RowRef> rows = some_rows(tree, pick(rng, 1, 150), rng);
-  StepOptions options;
-  options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
-  options.split_runs = true;
-  return make_step(tree, rows, options, rng);
+  const auto tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
+  return make_step(tree, rows, {.tile_rows = tile_rows, .split_runs = true}, rng);
 }
 
 // The last token of each leaf of a star.
@@ -173,13 +139,14 @@ inline std::vector<RowRef> last_rows(const Tree& tree) {
 // Tiles as the device asks for, behind the last token what was never written.
 inline Step gpu_step(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng,
                      bool nan_keys = true, Sharing sharing = Sharing::kTree) {
-  StepOptions options;
-  options.tile_rows = std::max(1, gpu::kPlanTileRows * tree.kv_heads / tree.heads);
-  options.ragged = false;
-  options.cut_tail = true;
-  options.nan_keys = nan_keys;
-  options.sharing = sharing;
-  return make_step(tree, rows, options, rng);
+  const int32_t tile_rows = std::max(1, gpu::kPlanTileRows * tree.kv_heads / tree.heads);
+  return make_step(tree, rows,
+                   {.sharing = sharing,
+                    .tile_rows = tile_rows,
+                    .ragged = false,
+                    .cut_tail = true,
+                    .nan_keys = nan_keys},
+                   rng);
 }
 
 // Rows of a tree, and their step.
@@ -205,34 +172,8 @@ struct Scene {
   }
 };
 
-// out[rows, heads * head_dim] of a step of attention_reference.h.
-inline std::vector<float> run_on_device(Device& device, const Tree& tree, const Step& step) {
-  const int64_t width = int64_t{tree.heads} * tree.head_dim;
-  const int64_t ld = device.act_ld(width);
-  const auto rows = static_cast<int64_t>(step.rows.size());
-  const size_t act_bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
-  std::vector<std::byte> q(act_bytes, std::byte{0xff});
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < width; ++i)
-      put(q.data(), r * ld + i, act_type(device),
-          tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
-  const DeviceArray q_device(device, q), out(device, act_bytes), pool(device, step.pool);
-  AttentionArgs args;
-  args.q = {q_device.data(), ld};
-  args.out = {out.data(), ld};
-  args.scale = tree.scale();
-  const std::unique_ptr<ops::Step> run = device.begin_step(arrays_of(tree, step, pool.data()));
-  run->attention(args);
-  run->end();
-  const std::vector<float> all = out.values(act_type(device));
-  std::vector<float> result;
-  for (int64_t r = 0; r < rows; ++r)
-    result.insert(result.end(), all.begin() + r * ld, all.begin() + r * ld + width);
-  return result;
-}
-
-inline std::vector<float> run_on_device(Device& device, const Scene& scene) {
-  return run_on_device(device, scene.tree, scene.step);
+inline std::vector<float> run_attention(Device& device, const Scene& scene) {
+  return run_attention(device, scene.tree, scene.step);
 }
 
 // What a device says whose emulator leaves something out, empty if nothing.
@@ -243,25 +184,11 @@ inline std::string run_with(const gpu::Sabotage& sabotage, int processors, uint6
   try {
     GpuDevice device(std::move(runtime),
                      {kBf16Types, nullptr, false, true, attention.small, attention.wide});
-    run_on_device(device, scene);
+    run_attention(device, scene);
   } catch (const Error& e) {
     return e.message();
   }
   return {};
-}
-
-// Scores of all sizes, by attend(scene).
-template <class Attend>
-void expect_sharp_scores_stay_finite(DType type, double bound, Rng& rng, const Attend& attend) {
-  for (const float scale : {0.0f, 100.0f, 3000.0f}) {
-    Tree tree = gpu_tree(2, 1, 64, rng, type);
-    tree.query_scale = scale;
-    grow(tree, rng, 6, 120);
-    const Scene scene(tree, some_rows(tree, 40, rng), rng, false);
-    const std::vector<float> got = attend(scene);
-    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
-    EXPECT_LE(scene.error(got), scale > 100 ? 1e-2 : 5 * bound);
-  }
 }
 
 // While it lives, device=cuda means the emulator.

@@ -19,7 +19,7 @@ class HopperAttention : public GpuTest {
   // One launch of the kernel does the wide items.
   std::vector<float> attend(const Scene& scene, int processors, uint64_t seed = 1) const {
     const auto device = make(processors, seed);
-    std::vector<float> out = run_on_device(*device, scene);
+    std::vector<float> out = run_attention(*device, scene);
     EXPECT_EQ(device->launches(scene.tree.head_dim == 64 ? Kernel::kAttentionHopper64
                                                          : Kernel::kAttentionHopper128),
               1);
@@ -51,10 +51,10 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
       Tree tree = gpu_tree(4, 2, head_dim, rng);
       grow_star(tree, length, 40, 60);
       const Scene scene(tree, rows_of(tree, 0, length + 60, 3), rng);
-      const std::vector<float> got = run_on_device(*device, scene);
+      const std::vector<float> got = run_attention(*device, scene);
       EXPECT_LE(scene.error(got), kBound) << head_dim << ", " << length;
       for (int again = 0; again < testing_support::cases(20); ++again)
-        ASSERT_EQ(run_on_device(*device, scene), got);
+        ASSERT_EQ(run_attention(*device, scene), got);
     }
   }
 }

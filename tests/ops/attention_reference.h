@@ -10,20 +10,20 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "ops/device_array.h"
 #include "ops/rotation.h"
 #include "ops/step.h"
-#include "support/dtype.h"
 
 namespace prefix::ops::testing {
 
@@ -31,15 +31,6 @@ using Rng = std::mt19937_64;
 
 inline int64_t pick(Rng& rng, int64_t low, int64_t high) {  // low..high, both included
   return std::uniform_int_distribution<int64_t>(low, high)(rng);
-}
-
-inline uint16_t to_bf16(float value) {
-  uint32_t bits = std::bit_cast<uint32_t>(value);
-  bits += 0x7fff + ((bits >> 16) & 1);
-  return static_cast<uint16_t>(bits >> 16);
-}
-inline float from_bf16(uint16_t value) {
-  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
 
 enum class Kind : uint64_t { kQuery = 1, kKey = 2, kValue = 3 };
@@ -135,6 +126,23 @@ inline void grow_star(Tree& tree, int trunk, int leaves, int leaf_tokens) {
   for (int i = 0; i < leaves; ++i) tree.nodes.push_back({0, trunk, trunk + leaf_tokens});
 }
 
+// Every position of every node, depth first.
+inline std::vector<RowRef> all_rows(const Tree& tree) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
+  return rows;
+}
+
+// A random sorted choice of up to `count` of them.
+inline std::vector<RowRef> some_rows(const Tree& tree, int64_t count, Rng& rng) {
+  std::vector<RowRef> rows = all_rows(tree);
+  std::shuffle(rows.begin(), rows.end(), rng);
+  if (static_cast<int64_t>(rows.size()) > count) rows.resize(static_cast<size_t>(count));
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
 enum class Sharing { kTree, kPerNode, kPerRow };  // who has pages of its own
 
 struct StepOptions {
@@ -155,24 +163,6 @@ struct Step {
   AttentionPlan plan;
 };
 
-inline void put(std::byte* at, int64_t index, DType type, float value) {
-  if (type == DType::kBf16) {
-    const uint16_t bits = std::isnan(value) ? 0x7fc0 : to_bf16(value);
-    std::memcpy(at + 2 * index, &bits, 2);
-  } else {
-    std::memcpy(at + 4 * index, &value, 4);
-  }
-}
-inline float get(const std::byte* at, int64_t index, DType type) {
-  if (type == DType::kBf16) {
-    uint16_t bits;
-    std::memcpy(&bits, at + 2 * index, 2);
-    return from_bf16(bits);
-  }
-  float value;
-  std::memcpy(&value, at + 4 * index, 4);
-  return value;
-}
 // Element `i` of the key / value in `slot`, as an index into its block.
 inline int64_t key_index(DType type, int64_t slot, int64_t i) {
   return type == DType::kBf16 ? (i / 2 * kPageTokens + slot) * 2 + i % 2 : i * kPageTokens + slot;
@@ -439,26 +429,6 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
   return out;
 }
 
-// Device memory for one activation or f32 matrix, poisoned, so that an unwritten value shows.
-class Buffer {
- public:
-  Buffer(Device& device, size_t bytes) : device_(device), bytes_(bytes + 64) {
-    data_ = device.allocate(bytes_);
-    std::memset(data_, 0xff, bytes_);  // NaN as f32 and as bf16
-  }
-  ~Buffer() { device_.release(data_, bytes_); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  std::byte* data() { return data_; }
-
- private:
-  Device& device_;
-  size_t bytes_;
-  std::byte* data_;
-};
-
-// out[rows, heads * head_dim] as `attend(args, kv, pool)` computes it with activations of type
-// `type` and leading dimension `ld` (bf16 outputs widened: no bit is lost).
 // What a device is given of it.
 inline StepArrays arrays_of(const Tree& tree, const Step& step, std::byte* pool) {
   StepArrays arrays;
@@ -470,20 +440,20 @@ inline StepArrays arrays_of(const Tree& tree, const Step& step, std::byte* pool)
   return arrays;
 }
 
+// out[rows, heads * head_dim] as `attend(arrays, args)` computes it with activations of type `type`
+// and leading dimension `ld` (bf16 outputs widened: no bit is lost).
 template <typename Attend>
 std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const Tree& tree,
                                  const Step& step, const Attend& attend) {
   const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
   const int64_t rows = static_cast<int64_t>(step.rows.size());
-  const size_t bytes = static_cast<size_t>(rows * ld) * dtype_bytes(type);
-  Buffer q(memory, bytes), out(memory, bytes), pool(memory, step.pool.size());
-  std::memcpy(pool.data(), step.pool.data(), step.pool.size());
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t i = 0; i < width; ++i) {
-      put(q.data(), r * ld + i, type,
+  std::vector<std::byte> queries(static_cast<size_t>(rows * ld) * dtype_bytes(type),
+                                 std::byte{0xff});
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < width; ++i)
+      put(queries.data(), r * ld + i, type,
           tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
-    }
-  }
+  const DeviceArray q(memory, queries), out(memory, queries.size()), pool(memory, step.pool);
   AttentionArgs args;
   args.q = {q.data(), ld};
   args.out = {out.data(), ld};
@@ -491,9 +461,10 @@ std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const T
   args.soft_cap = tree.soft_cap;
   if (!tree.sinks.empty()) args.sinks = tree.sinks.data();
   attend(arrays_of(tree, step, pool.data()), args);
+  const std::vector<float> all = out.values(type);
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < width; ++i) result.push_back(get(out.data(), r * ld + i, type));
+    result.insert(result.end(), all.begin() + r * ld, all.begin() + r * ld + width);
   return result;
 }
 
@@ -501,7 +472,9 @@ inline std::vector<float> run_attention(Device& device, const Tree& tree, const 
   const int64_t ld = device.act_ld(static_cast<int64_t>(tree.heads) * tree.head_dim);
   return run_attention(device, act_type(device), ld, tree, step,
                        [&](const StepArrays& arrays, const AttentionArgs& args) {
-                         device.begin_step(arrays)->attention(args);
+                         const std::unique_ptr<ops::Step> run = device.begin_step(arrays);
+                         run->attention(args);
+                         run->end();
                        });
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "ops/attention_reference.h"
+#include "ops/attention_checks.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/step.h"
@@ -37,7 +37,6 @@ class AttentionLevel : public ::testing::TestWithParam<Level> {
     return make_cpu_device({types, GetParam().isa, std::make_shared<Threads>(threads)});
   }
   void agrees_with_float64(double bound) const;
-  void sharp_scores_stay_finite(double sharp, double bound) const;
   void bits_depend_on_position_and_keys_only() const;
   bool f32() const { return GetParam().type == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
@@ -63,23 +62,6 @@ std::string level_name(const ::testing::TestParamInfo<Level>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Levels, AttentionLevel, ::testing::ValuesIn(levels(false)), level_name);
 INSTANTIATE_TEST_SUITE_P(Levels, WholeAttention, ::testing::ValuesIn(levels(true)), level_name);
-
-// Every position of every node, depth first.
-std::vector<RowRef> all_rows(const Tree& tree) {
-  std::vector<RowRef> rows;
-  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
-    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
-  return rows;
-}
-
-// A random sorted choice of up to `count` of them.
-std::vector<RowRef> some_rows(const Tree& tree, int64_t count, Rng& rng) {
-  std::vector<RowRef> rows = all_rows(tree);
-  std::shuffle(rows.begin(), rows.end(), rng);
-  if (static_cast<int64_t>(rows.size()) > count) rows.resize(static_cast<size_t>(count));
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
 
 void AttentionLevel::agrees_with_float64(double bound) const {
   Rng rng(11);
@@ -121,23 +103,15 @@ TEST_P(AttentionLevel, AgreesWithFloat64OverManyChunks) {
   }
 }
 
-void AttentionLevel::sharp_scores_stay_finite(double sharp, double bound) const {
+TEST_P(AttentionLevel, SharpScoresStayFinite) {
   Rng rng(13);
-  for (const float scale : {0.0f, 100.0f, 3000.0f}) {  // scores up to about 1e4
-    Tree tree;
-    tree.type = GetParam().type;
-    tree.int8 = GetParam().int8;
-    tree.query_scale = scale;
-    grow(tree, rng, 6, 200);
-    const std::vector<RowRef> rows = some_rows(tree, 60, rng);
-    const Step step = make_step(tree, rows, {}, rng);
-    const std::vector<float> got = run_attention(*one_, tree, step);
-    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
-    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? sharp : bound);
-  }
+  Tree tree;
+  tree.type = GetParam().type;
+  expect_sharp_scores_stay_finite(
+      tree, bound(), rng, [&](const Tree& grown, const std::vector<RowRef>& rows) {
+        return run_attention(*one_, grown, make_step(grown, rows, {}, rng));
+      });
 }
-// Scores of 1e4 carry an f32 error of 1e-3 each.
-TEST_P(AttentionLevel, SharpScoresStayFinite) { sharp_scores_stay_finite(1e-2, 5 * bound()); }
 
 // Scores with a cap, sinks and a window: what some models have of them.
 void dress(Tree& tree, Rng& rng, int32_t longest_window) {
@@ -233,40 +207,12 @@ void AttentionLevel::bits_depend_on_position_and_keys_only() const {
     }
     // Half of the rounds; windows of deep trees reach over a border of chunks or not.
     if (round % 2 == 0) dress(tree, rng, deep ? kKeyChunk + 200 : round % 4 == 0 ? 40 : 400);
-    const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
-    const std::vector<RowRef> rows = some_rows(tree, deep ? 24 : 96, rng);
-    StepOptions base;
-    base.tile_rows = 96;
-    base.ragged = false;
-    const std::vector<float> want = run_attention(*one_, tree, make_step(tree, rows, base, rng));
-    for (int variant = 0; variant < 8; ++variant) {
-      StepOptions options;
-      options.sharing = static_cast<Sharing>(pick(rng, 0, 2));
-      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 100));
-      options.split_runs = pick(rng, 0, 1) == 1;
-      options.split_chunks = pick(rng, 0, 1) == 1;
-      options.cut_tail = pick(rng, 0, 1) == 1;
-      options.cut_head = pick(rng, 0, 1) == 1;
-      options.nan_keys = pick(rng, 0, 1) == 1;
-      if (variant == 0) options.tile_rows = 1;
-      std::vector<size_t> chosen;  // some of the rows, one row alone in every fourth variant
-      for (size_t r = 0; r < rows.size(); ++r)
-        if (variant < 2 || pick(rng, 0, 1) == 1) chosen.push_back(r);
-      if (variant % 4 == 3) chosen = {static_cast<size_t>(pick(rng, 0, rows.size() - 1))};
-      std::vector<RowRef> part;
-      for (const size_t r : chosen) part.push_back(rows[r]);
-      const Step step = make_step(tree, part, options, rng);
-      Device& device = variant % 2 == 0 ? *three_ : *one_;
-      const std::vector<float> got = run_attention(device, tree, step);
-      for (size_t i = 0; i < chosen.size(); ++i) {
-        const float* const a = got.data() + i * static_cast<size_t>(width);
-        const float* const b = want.data() + chosen[i] * static_cast<size_t>(width);
-        ASSERT_EQ(0, std::memcmp(a, b, static_cast<size_t>(width) * sizeof(float)))
-            << "round " << round << " variant " << variant << " node " << part[i].node
-            << " position " << part[i].position << " head_dim " << tree.head_dim << " heads "
-            << tree.heads << "/" << tree.kv_heads;
-      }
-    }
+    SCOPED_TRACE(cat("round ", round, " head_dim ", tree.head_dim, " heads ", tree.heads, "/",
+                     tree.kv_heads));
+    expect_bits_of_position_and_keys_only(
+        tree, some_rows(tree, deep ? 24 : 96, rng), 8, rng, [&](int variant, const Step& step) {
+          return run_attention(variant % 2 == 0 ? *three_ : *one_, tree, step);
+        });
   }
 }
 TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) { bits_depend_on_position_and_keys_only(); }

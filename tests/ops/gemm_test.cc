@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numbers>
 #include <random>
 #include <string>
 #include <tuple>
@@ -117,45 +116,6 @@ struct Shape {
   int64_t m, n, k;
 };
 
-constexpr Shape kShapes[] = {{1, 1, 1},      {1, 32, 32},   {2, 33, 31},   {3, 64, 64},
-                             {5, 95, 33},    {6, 65, 100},  {7, 31, 257},  {13, 130, 96},
-                             {32, 64, 64},   {33, 100, 80}, {97, 128, 65}, {40, 96, 2593},
-                             {100, 70, 5121}};
-
-TEST_P(GemmTest, MatchesFloat64) {
-  for (const Shape& s : kShapes) {
-    SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
-    Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
-    Activations x(*device_, s.m, s.k);
-    x.fill(random_floats(s.m * s.k), s.m, s.k);
-    const std::vector<float> bias = random_floats(s.n);
-    const int64_t ld = s.n + 3;
-    for (const bool add : {false, true}) {
-      std::vector<float> y = random_floats(s.m * ld);
-      const std::vector<float> before = y;
-      const float* b = add ? nullptr : bias.data();
-      device_->linear(w.matrix, b, x.act, s.m, y.data(), ld, add);
-      for (int64_t r = 0; r < s.m; ++r) {
-        for (int64_t j = 0; j < ld; ++j) {
-          const auto at = static_cast<size_t>(r * ld + j);
-          if (j >= s.n) {
-            ASSERT_EQ(y[at], before[at]) << "wrote past the columns";
-            continue;
-          }
-          double sum = add ? before[at] : bias[static_cast<size_t>(j)];
-          double size = std::fabs(sum);
-          for (int64_t i = 0; i < s.k; ++i) {
-            const double product = static_cast<double>(x.at(r, i)) * w.at(j, i);
-            sum += product;
-            size += std::fabs(product);
-          }
-          ASSERT_NEAR(y[at], sum, 1e-6 * size + 1e-6) << "row " << r << " column " << j;
-        }
-      }
-    }
-  }
-}
-
 TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
   const auto bf16 = [](uint32_t bits) { return bf16_from_f32(std::bit_cast<float>(bits)); };
   EXPECT_EQ(bf16(0x3f807fff), 0x3f80);
@@ -167,58 +127,6 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
   EXPECT_EQ(bf16(0xff800000), 0xff80);
   for (const uint32_t nan : {0x7f800001u, 0x7fffffffu, 0xffc00000u})
     EXPECT_TRUE(std::isnan(f32_from_bf16(bf16(nan)))) << nan;
-}
-
-TEST_P(GemmTest, GatedMatchesFloat64) {
-  using Function = std::pair<ActivationFn, double (*)(double gate, double up)>;
-  const Function silu{ActivationFn::kSilu,
-                      [](double g, double u) { return g / (1 + std::exp(-g)) * u; }};
-  const Function gelu{ActivationFn::kGeluTanh, [](double g, double u) {
-                        const double root = std::sqrt(2 / std::numbers::pi);
-                        return g / 2 * (1 + std::tanh(root * (g + 0.044715 * g * g * g))) * u;
-                      }};
-  const Function clamped{ActivationFn::kClampedSwiglu, [](double g, double u) {
-                           g = std::min(g, 7.0);
-                           u = std::clamp(u, -7.0, 7.0);
-                           return (u + 1) * g / (1 + std::exp(-1.702 * g));
-                         }};
-  for (const auto& [fn, exact] : {silu, gelu, clamped})
-    for (const Shape& s :
-         {Shape{1, 1, 3}, Shape{5, 33, 40}, Shape{40, 96, 64}, Shape{9, 100, 130}}) {
-      SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
-      Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
-      Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
-      const PackedWeights both = device_->pack_gated(
-          device_->types().weights, s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
-      Activations x(*device_, s.m, s.k);
-      x.fill(random_floats(s.m * s.k), s.m, s.k);
-      std::vector<float> bias_gate = random_floats(s.n);
-      std::vector<float> bias_up = random_floats(s.n);
-      if (fn == ActivationFn::kClampedSwiglu)  // beyond its limits, on both sides
-        for (std::vector<float>* bias : {&bias_gate, &bias_up})
-          for (float& b : *bias) b *= 12;
-      Activations out(*device_, s.m, s.n);
-      device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), fn, x.act, s.m, out.act);
-      device_->release(const_cast<std::byte*>(both.data), both.bytes());
-      for (int64_t r = 0; r < s.m; ++r) {
-        for (int64_t j = 0; j < s.n; ++j) {
-          double g = bias_gate[static_cast<size_t>(j)];
-          double u = bias_up[static_cast<size_t>(j)];
-          for (int64_t i = 0; i < s.k; ++i) {
-            g += static_cast<double>(x.at(r, i)) * gate.at(j, i);
-            u += static_cast<double>(x.at(r, i)) * up.at(j, i);
-          }
-          const double expected = exact(g, u);
-          const double tolerance = out.bf16 ? 5e-3 : 2e-5;
-          ASSERT_NEAR(out.at(r, j), expected, tolerance * (1 + std::fabs(expected)))
-              << "row " << r << " column " << j;
-        }
-        // Past the columns nothing is written (the padding still holds NaN).
-        if (s.n < out.act.ld) {
-          ASSERT_TRUE(std::isnan(out.at(r, s.n)));
-        }
-      }
-    }
 }
 
 // A row and a column alone, in any company, on one or two threads: the same bits.
@@ -471,22 +379,6 @@ TEST_P(GemmTest, TileCutsAreBitEqual) {
   }
 }
 
-TEST_P(GemmTest, EmbedReturnsThePackedRow) {
-  const int64_t n = 77;
-  const int64_t k = 45;
-  Weights w(*device_, random_floats(n * k), n, k);
-  const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
-  std::vector<float> out(ids.size() * 50);
-  StepArrays arrays;
-  arrays.tokens = ids;
-  device_->begin_step(arrays)->embed(w.matrix, 2.0f, out.data(), 50);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    for (int64_t j = 0; j < k; ++j) {
-      ASSERT_EQ(out[i * 50 + static_cast<size_t>(j)], static_cast<float>(2 * w.at(ids[i], j)));
-    }
-  }
-}
-
 TEST_P(GemmTest, NotANumberStaysInItsRow) {
   const int64_t k = 64;
   Weights w(*device_, random_floats(64 * k), 64, k);
@@ -523,23 +415,6 @@ TEST_P(GemmTest, NotANumberPassesTheLimitsOfAnActivation) {
     if (!spoiled) {
       ASSERT_NEAR(out.at(0, j), j == 11 ? -42.0f : 56.0f, out.bf16 ? 0.3 : 1e-3) << j;
     }
-  }
-}
-
-TEST_P(GemmTest, GatherCopiesRows) {
-  const std::vector<float> x = random_floats(5 * 10);
-  std::vector<float> out(3 * 8, -1.0f);
-  const std::vector<int32_t> rows = {4, 0, 4};
-  const std::unique_ptr<ops::Step> step = device_->begin_step({});
-  HeadArrays heads;
-  heads.rows = rows;
-  step->begin_heads(heads);
-  step->gather_rows(x.data(), 10, 7, out.data(), 8);
-  for (size_t i = 0; i < 3; ++i) {
-    for (size_t j = 0; j < 7; ++j) {
-      ASSERT_EQ(out[i * 8 + j], x[static_cast<size_t>(rows[i]) * 10 + j]);
-    }
-    ASSERT_EQ(out[i * 8 + 7], -1.0f);
   }
 }
 

@@ -1,4 +1,4 @@
-// What heads read of rows of logits on the CPU.
+// What heads read of rows of logits on the CPU, beside what all devices do (head_operations.cc).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "ops/host_logits.h"
 #include "ops/op_cpu.h"
+#include "ops/row_operations.h"
 #include "ops/step.h"
 
 namespace prefix::ops {
@@ -97,4 +98,10 @@ TEST_F(Heads, CandidatesAreTheFirstOfTheSortedRow) {
 }
 
 }  // namespace
+
+namespace testing {
+
+INSTANTIATE_TEST_SUITE_P(Levels, RowOps, ::testing::ValuesIn(levels({DType::kBf16})), device_name);
+
+}  // namespace testing
 }  // namespace prefix::ops

@@ -1,4 +1,4 @@
-// What a product on the CPU reads, in memory of the device for as long as these live.
+// What a product reads, in memory of the device for as long as these live.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,14 @@ struct Activations {
 
 // A matrix that the device has packed.
 struct Matrix {
-  CpuDevice& device;
+  Device& device;
   PackedWeights w;
 
-  Matrix(CpuDevice& d, PackedWeights packed) : device(d), w(std::move(packed)) {}
-  // In the blocks of its file.
-  Matrix(CpuDevice& d, const WeightSource& rows, int64_t n, int64_t k)
-      : Matrix(d, d.pack(WeightFormat::kBlocks, n, k, rows)) {}
+  Matrix(Device& d, PackedWeights packed) : device(d), w(std::move(packed)) {}
+  // As a rule in the blocks of its file.
+  Matrix(Device& d, const WeightSource& rows, int64_t n, int64_t k,
+         WeightFormat format = WeightFormat::kBlocks)
+      : Matrix(d, d.pack(format, n, k, rows)) {}
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
   ~Matrix() { device.release(const_cast<std::byte*>(w.data), w.bytes()); }
