@@ -19,9 +19,7 @@ std::vector<RequestSpec> generations(std::mt19937& random, size_t count, size_t 
 
 // Bytes that come back for a row, by the way that its token is found.
 TEST_F(EmulatedEngine, ARowOfLogitsStaysOnTheDevice) {
-  tools::CheckpointShape shape;
-  shape.vocab = 3000;
-  const auto engine = make({}, TinyCheckpoint(shape));
+  const auto engine = make({}, TinyCheckpoint({.vocab = 3000}));
   const auto bytes_of_a_token = [&](const Sampling& sampling) {
     const int64_t before = counters().downloaded_bytes;
     results_of(*engine, generations(random_, 32, 20, sampling));
@@ -82,11 +80,8 @@ TEST_F(EmulatedEngine, ChosenLogitsAndEmbeddingsComeInOneCopy) {
 TEST_F(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
   const auto engine = make({{"cache", "false"}});
   for (const float penalty : {1.0f, 1.3f}) {
-    Sampling sampling;
-    sampling.max_tokens = 8;
-    sampling.temperature = 1.5f;
-    sampling.repetition_penalty = penalty;
-    sampling.logprobs = true;
+    const Sampling sampling{
+        .max_tokens = 8, .temperature = 1.5f, .repetition_penalty = penalty, .logprobs = true};
     std::vector<RequestSpec> batch = generations(random_, 6, 30, sampling);
     const std::vector<RequestResult> whole = results_of(*engine, batch);
     for (RequestSpec& spec : batch) spec.sampling.top_k = 200;
@@ -103,15 +98,12 @@ TEST_F(EmulatedEngine, TokensFromCandidatesAreThoseOfTheWholeRow) {
 // Of 256 candidates most were seen and are punished so hard that others are better, which nobody
 // knows yet: the row is read after all.
 TEST_F(EmulatedEngine, APenaltyMayNeedTheWholeRow) {
-  tools::CheckpointShape shape;
-  shape.vocab = 600;
-  const auto engine = make({{"cache", "false"}}, TinyCheckpoint(shape));
-  Sampling sampling;
-  sampling.max_tokens = 4;
-  sampling.temperature = 2;
-  sampling.repetition_penalty = 1e6f;
-  sampling.top_k = 150;
-  sampling.top_p = 1e-6f;  // the best of what is left
+  const auto engine = make({{"cache", "false"}}, TinyCheckpoint({.vocab = 600}));
+  const Sampling sampling{.max_tokens = 4,
+                          .temperature = 2,
+                          .top_k = 150,
+                          .top_p = 1e-6f,  // the best of what is left
+                          .repetition_penalty = 1e6f};
   std::vector<RequestSpec> batch = generations(random_, 2, 4, sampling);
   for (RequestSpec& spec : batch)
     for (int32_t id = 0; id < 600; ++id)

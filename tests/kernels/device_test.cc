@@ -18,10 +18,7 @@ void expect_equal_embeddings(Engine& cpu, Engine& gpu) {
   const std::vector<int32_t> head = random_tokens(random, 70, 64);
   std::vector<RequestSpec> batch;
   for (int i = 0; i < 6; ++i) {
-    RequestSpec spec;
-    spec.task = Task::kEmbed;
-    spec.normalize = false;
-    spec.tokens = head;
+    RequestSpec spec{.task = Task::kEmbed, .tokens = head, .normalize = false};
     for (int32_t t : random_tokens(random, 5 + i * 7, 64)) spec.tokens.push_back(t);
     batch.push_back(spec);
   }
@@ -49,10 +46,7 @@ TEST_F(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
     expect_error(Code::kUnsupportedDevice, words,
                  [&] { Engine::estimate(checkpoint.path(), options(more)); });
   };
-  tools::CheckpointShape windows;
-  windows.windows = "fs";
-  windows.window = 40;
-  refused(TinyCheckpoint(windows), {}, {"layer 1", "window of 40"});
+  refused(TinyCheckpoint({.windows = "fs", .window = 40}), {}, {"layer 1", "window of 40"});
   const TinyCheckpoint& plain = tiny_checkpoint();
   refused(plain, {{"kv", "int8"}}, {"kv=int8", "\"cpu\" only"});
   refused(plain, {{"compute", "int8"}}, {"compute=int8", "\"cpu\" only"});
@@ -61,10 +55,7 @@ TEST_F(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
 
 // The longest sequence decides, not what the file would allow.
 TEST_F(EmulatedEngine, AWindowThatCutsNothingRuns) {
-  tools::CheckpointShape shape;
-  shape.windows = "fs";
-  shape.window = 150;
-  const TinyCheckpoint checkpoint(shape);
+  const TinyCheckpoint checkpoint({.windows = "fs", .window = 150});
   EXPECT_GT(Engine::estimate(checkpoint.path(), options({{"max_positions", "150"}})).total_bytes,
             0);
   expect_equal_embeddings(*make_engine(checkpoint), *make({{"max_positions", "150"}}, checkpoint));
@@ -110,9 +101,7 @@ TEST_F(EmulatedEngine, ALostDeviceEndsTheEngine) {
 
 // What one step costs in launches and copies: no surprises with the number of layers or requests.
 TEST_F(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
-  tools::CheckpointShape shape;
-  shape.layers = 3;
-  const auto engine = make({}, TinyCheckpoint(shape));
+  const auto engine = make({}, TinyCheckpoint({.layers = 3}));
   std::vector<RequestSpec> batch(5, logits_of(tokens(100)));
   for (RequestSpec& spec : batch)
     for (int32_t t : tokens(20)) spec.tokens.push_back(t);
@@ -144,11 +133,8 @@ TEST_F(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
 // A step that only warms the cache has ended when it is computed, not when it is queued.
 TEST_F(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
   const auto engine = make({{"rows", "32"}});
-  RequestSpec spec;
-  spec.task = Task::kWarm;
-  spec.tokens = tokens(70);
   const int64_t waits = counters().waits;
-  results_of(*engine, {spec});
+  results_of(*engine, {{.task = Task::kWarm, .tokens = tokens(70)}});
   EXPECT_EQ(engine->stats().steps, 3);
   EXPECT_EQ(counters().waits - waits, 3);
   EXPECT_EQ(engine->stats().gemm_ns, 0);  // what was measured is the time to queue
@@ -273,9 +259,7 @@ TEST_F(EmulatedEngine, StepsThatLookAlikeAreReplayed) {
 // By default on capability 9.0 and where the option insists: small steps are one launch of clusters
 // a layer, replayed like others.
 TEST_F(EmulatedEngine, SmallStepsGoToClusters) {
-  tools::CheckpointShape shape;
-  shape.head_dim = 64;
-  const TinyCheckpoint checkpoint(shape);
+  const TinyCheckpoint checkpoint({.head_dim = 64});
   std::vector<RequestResult> all[2];
   cuda_.processors = 8;
   for (const bool graphs : {true, false}) {
@@ -294,9 +278,7 @@ TEST_F(EmulatedEngine, SmallStepsGoToClusters) {
 
 // Neither with `invariant` nor where the option says so.
 TEST_F(EmulatedEngine, SmallStepsGoToTheKernelOfAllGpus) {
-  tools::CheckpointShape shape;
-  shape.head_dim = 64;
-  const TinyCheckpoint checkpoint(shape);
+  const TinyCheckpoint checkpoint({.head_dim = 64});
   cuda_.processors = 8;
   for (const char* const option : {"cuda_attention", "invariant"}) {
     const bool mma = std::string_view(option) == "cuda_attention";

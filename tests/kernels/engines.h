@@ -38,11 +38,7 @@ inline std::vector<RequestResult> results_of(Engine& engine,
 
 // Of one that generates so many tokens, whatever they are.
 inline RequestSpec generation(std::vector<int32_t> tokens, int32_t max_tokens) {
-  RequestSpec spec;
-  spec.tokens = std::move(tokens);
-  spec.sampling.max_tokens = max_tokens;
-  spec.sampling.ignore_eos = true;
-  return spec;
+  return {.tokens = std::move(tokens), .sampling = {.max_tokens = max_tokens, .ignore_eos = true}};
 }
 
 class EmulatedEngine : public ::testing::Test {
