@@ -36,21 +36,18 @@ class CudaClusterWarp : public CudaWarp, public CudaConsumer<kBarriers> {
   template <int kTiles, int kSteps, bool transposed, class D, class A, class B>
   PREFIX_BODY void multiply_together(bool add, const D& d, const A& a, const B& b) {
     float sums[4 * kTiles];
-    PREFIX_UNROLL
-    for (int i = 0; i < 4 * kTiles; ++i) sums[i] = d(i / 4, 0).x[i % 4];
+    unrolled<4 * kTiles>([&](int i) { sums[i] = d(i / 4, 0).x[i % 4]; });
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-    PREFIX_UNROLL
-    for (int k = 0; k < kSteps; ++k) {
+    unrolled<kSteps>([&](int k) {
       const uint64_t matrix = descriptor(b(k), shared_address(0));
       if constexpr (transposed)
         wgmma_registers(sums, a(k, 0).x, matrix);
       else
         wgmma_registers_32(sums, a(k, 0).x, matrix, add || k > 0);
-    }
+    });
     asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
     pin(sums);
-    PREFIX_UNROLL
-    for (int i = 0; i < 4 * kTiles; ++i) d(i / 4, 0).x[i % 4] = sums[i];
+    unrolled<4 * kTiles>([&](int i) { d(i / 4, 0).x[i % 4] = sums[i]; });
   }
   // From the shared memory of another block.
   template <class T>

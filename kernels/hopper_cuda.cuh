@@ -123,8 +123,7 @@ class CudaBarriers : InTurn {
 // Sums that the compiler must not move across a wait.
 template <int N>
 PREFIX_BODY void pin(float (&x)[N]) {
-  PREFIX_UNROLL
-  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+  unrolled<N>([&](int i) { asm volatile("" : "+f"(x[i])::"memory"); });
 }
 
 #define PREFIX_SUMS_16 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}"

@@ -112,11 +112,10 @@ class Attention {
           if (whole) {
             v = load16(from);
           } else {
-            PREFIX_UNROLL
-            for (int j = 0; j < 8; ++j) {
+            unrolled<8>([&](int j) {
               const uint32_t x = piece * 8 + j < d ? from[j] : 0;
               v.x[j / 2] |= x << (j % 2 * 16);
-            }
+            });
           }
         }
         block_.template set<Bits128>(t, strip_at<Shared::kQueryStrip>(row, piece), v);
@@ -138,12 +137,11 @@ class Attention {
   PREFIX_BODY void begin(Warp& warp) {
     const int first = item_.narrow ? 0 : 16 * warp.index();
     if constexpr (kHoldQueries) {
-      PREFIX_UNROLL
-      for (int k = 0; k < kSteps; ++k) {
+      unrolled<kSteps>([&](int k) {
         Local<FragmentA> q;
         load_query(warp, first, k, q);
         warp.each([&](int lane) { queries_.of(warp)[lane].q[k] = q[lane]; });
-      }
+      });
     }
     const auto range = Rows::begin(warp, sums_.of(warp), first, [&](int row) {
       return row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
@@ -176,13 +174,12 @@ class Attention {
   };
   template <int R>
   PREFIX_BODY void look_up(Cursor& cursor, Numbers<R>& next) const {
-    PREFIX_UNROLL
-    for (int r = 0; r < R; ++r) {
+    unrolled<R>([&](int r) {
       next.page[r] = -1;
-      if (cursor.at_run >= run_end_) continue;
+      if (cursor.at_run >= run_end_) return;
       next.page[r] = a_.pages_list[cursor.run.page_begin + cursor.page];
       advance(cursor);
-    }
+    });
   }
 
   // Which piece of its row lies at 16 * i of the ring.
@@ -235,8 +232,7 @@ class Attention {
     Cursor now = load;
     Numbers<R> next;
     look_up<R>(load, next);
-    PREFIX_UNROLL
-    for (int i = 0; i < kAhead; ++i) load_round<R>(load, next, i * R);
+    unrolled<kAhead>([&](int i) { load_round<R>(load, next, i * R); });
     for (int round = 0; now.at_run < run_end_; ++round) {
       block_.template wait<kAhead - 1>();
       block_.sync();
@@ -292,32 +288,29 @@ class Attention {
     Local<float> l[2];
     Rows::sum_weights(warp, sums, l);
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         const int row = first + lane / 4 + 8 * j;
-        if (row >= rows_) continue;
+        if (row >= rows_) return;
         const float sum = l[j][lane];
         if (item_.partial >= 0) {
           const int64_t state = state_at(item_.partial + row);
           if (lane % 4 == 0)
             store_whole(a_.partial_ml + 2 * state, Floats2{{sums[lane].m[j], sum}});
           float* const o = a_.partial_o + state * a_.pages.d_padded;
-          PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) {
+          unrolled<kColumns>([&](int c) {
             const int column = 8 * c + 2 * (lane % 4);
             const float* const x = sums[lane].o[c].x + 2 * j;
             if (column < a_.pages.d_padded) store_whole(o + column, Floats2{{x[0], x[1]}});
-          }
+          });
         } else {
           const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
           uint16_t* const out = static_cast<uint16_t*>(a_.out) + head_at(row, a_.ld_out);
-          PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) {
+          unrolled<kColumns>([&](int c) {
             const float* const x = sums[lane].o[c].x + 2 * j;
             store_pair(out, 8 * c + 2 * (lane % 4), x[0] * inverse, x[1] * inverse);
-          }
+          });
         }
-      }
+      });
     });
   }
 
@@ -414,8 +407,7 @@ class Attention {
     Local<float[kOwn]> o;
     warp.each([&](int lane) {
       top[lane] = parts[lane].m;
-      PREFIX_UNROLL
-      for (int c = 0; c < kOwn; ++c) o[lane][c] = 0;
+      unrolled<kOwn>([&](int c) { o[lane][c] = 0; });
     });
     const bool many = group.item_end - group.item_begin > 32;
     for (int item = group.item_begin + 32; item < group.item_end; item += 32) {
@@ -435,16 +427,15 @@ class Attention {
       const int count = smaller(32, group.item_end - item);
       for (int from = 0; from < count; from += kBatch) {
         int states[kBatch];
-        PREFIX_UNROLL
-        for (int i = 0; i < kBatch; ++i) states[i] = warp.broadcast(state, from + i);
+        unrolled<kBatch>([&](int i) { states[i] = warp.broadcast(state, from + i); });
         Local<float[kBatch][kOwn]> x;  // all on their way before the first is needed
         warp.each([&](int lane) {
           if (lane * kOwn >= a_.pages.d_padded) return;
-          PREFIX_UNROLL
-          for (int i = 0; i < kBatch; ++i)
+          unrolled<kBatch>([&](int i) {
             if (states[i] >= 0)
               block_.load_fresh(
                   a_.partial_o + state_at(states[i]) * a_.pages.d_padded + lane * kOwn, x[lane][i]);
+          });
         });
         PREFIX_UNROLL
         for (int i = 0; i < kBatch; ++i) {
@@ -453,8 +444,7 @@ class Attention {
           l += warp.broadcast(weighted, from + i);
           warp.each([&](int lane) {
             if (lane * kOwn >= a_.pages.d_padded) return;
-            PREFIX_UNROLL
-            for (int c = 0; c < kOwn; ++c) o[lane][c] += x[lane][i][c] * w;
+            unrolled<kOwn>([&](int c) { o[lane][c] += x[lane][i][c] * w; });
           });
         }
       }

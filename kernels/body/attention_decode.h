@@ -67,15 +67,13 @@ PREFIX_BODY void bring_pages(Producer& producer, const DecodeKernelArgs& a,
   using Shared = DecodeShared<D>;
   constexpr int kBatch = 8;  // entries of the list that are loaded at once
   const auto load = [&](int at, DecodePage(&out)[kBatch]) {
-    PREFIX_UNROLL
-    for (int i = 0; i < kBatch; ++i) out[i] = a.list[smaller(at + i, split.page_end - 1)];
+    unrolled<kBatch>([&](int i) { out[i] = a.list[smaller(at + i, split.page_end - 1)]; });
   };
   DecodeSlot slot;
   DecodePage now[kBatch], next[kBatch];
   if (split.page_begin < split.page_end) load(split.page_begin, next);
   for (int at = split.page_begin; at < split.page_end; at += kBatch) {
-    PREFIX_UNROLL
-    for (int i = 0; i < kBatch; ++i) now[i] = next[i];
+    unrolled<kBatch>([&](int i) { now[i] = next[i]; });
     load(at + kBatch, next);  // on their way meanwhile
     PREFIX_UNROLL
     for (int i = 0; i < kBatch; ++i) {
@@ -146,19 +144,17 @@ class DecodeConsumer {
   PREFIX_BODY void load_queries() {
     const auto* const q = static_cast<const uint16_t*>(a_.q);
     warp_.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         const int row = first_ + lane / 4 + 8 * j;
         const uint16_t* const from =
             q + (row < split_.rows ? head_at(row, a_.ld_q) : 0) + 2 * (lane % 4);
-        PREFIX_UNROLL
-        for (int k = 0; k < kSteps; ++k) {
-          PREFIX_UNROLL
-          for (int half = 0; half < 2; ++half)
+        unrolled<kSteps>([&](int k) {
+          unrolled<2>([&](int half) {
             queries_[lane].q[k].x[j + 2 * half] =
                 row < split_.rows ? load_whole<uint32_t>(from + 16 * k + 8 * half) : 0u;
-        }
-      }
+          });
+        });
+      });
     });
   }
 
@@ -208,25 +204,22 @@ class DecodeConsumer {
   PREFIX_BODY void merge(int count, Local<Partial>& out, const Get& get) {
     warp_.each([&](int lane) {
       Partial parts[kMaxStates];  // all on their way before the first is needed
-      PREFIX_UNROLL
-      for (int i = 0; i < kMaxStates; ++i)
+      unrolled<kMaxStates>([&](int i) {
         if (i < count) parts[i] = get(i, lane);
+      });
       Partial& sum = out[lane];
       float m = minus_infinity(), l = 0;
-      PREFIX_UNROLL
-      for (int i = 0; i < kMaxStates; ++i)
+      unrolled<kMaxStates>([&](int i) {
         if (i < count) m = larger(parts[i].ml.x[0], m);
+      });
       const float shift = m == minus_infinity() ? 0.0f : m;
-      PREFIX_UNROLL
-      for (int c = 0; c < kOwn; ++c) sum.o.x[c] = 0;
-      PREFIX_UNROLL
-      for (int i = 0; i < kMaxStates; ++i) {
-        if (i >= count) continue;
+      unrolled<kOwn>([&](int c) { sum.o.x[c] = 0; });
+      unrolled<kMaxStates>([&](int i) {
+        if (i >= count) return;
         const float weight = exp2_of(parts[i].ml.x[0] - shift);
         l += parts[i].ml.x[1] * weight;
-        PREFIX_UNROLL
-        for (int c = 0; c < kOwn; ++c) sum.o.x[c] += parts[i].o.x[c] * weight;
-      }
+        unrolled<kOwn>([&](int c) { sum.o.x[c] += parts[i].o.x[c] * weight; });
+      });
       sum.ml = {{m, l}};
     });
   }

@@ -185,8 +185,7 @@ class HopperConsumer {
     group_.each([&](int t) {
       int packed = next_.row_begin + first_ + t / kAcross;
       int token = packed / a_.group_heads, head = packed % a_.group_heads;
-      PREFIX_UNROLL
-      for (int i = 0; i < kPieces; ++i) {
+      unrolled<kPieces>([&](int i) {
         const int64_t at =
             token * a_.ld_q + static_cast<int64_t>(next_.head * a_.group_heads + head) * D;
         queries_[t].x[i] = load16(q + (packed > last ? last_at : at) + t % kAcross * 8);
@@ -197,7 +196,7 @@ class HopperConsumer {
           head -= a_.group_heads;
           ++token;
         }
-      }
+      });
     });
   }
   PREFIX_BODY void store_queries() {
@@ -206,8 +205,7 @@ class HopperConsumer {
       const int row = t / kAcross, column = t % kAcross;
       const int at = Shared::queries(group_.index()) + column / 8 * kHopperRows * 128 + row * 128 +
                      ((column % 8) ^ (row & 7)) * 16;
-      PREFIX_UNROLL
-      for (int i = 0; i < kPieces; ++i) group_.set(t, at + i * kApart * 128, queries_[t].x[i]);
+      unrolled<kPieces>([&](int i) { group_.set(t, at + i * kApart * 128, queries_[t].x[i]); });
     });
     group_.fence_async();
     group_.sync();
@@ -217,17 +215,15 @@ class HopperConsumer {
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
         Output& o = output_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int i = 0; i < D / 2; ++i) o.x[i] = 0;
+        unrolled<D / 2>([&](int i) { o.x[i] = 0; });
         Sums& s = sums_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
+        unrolled<2>([&](int j) {
           s.m[j] = minus_infinity();
           s.l[j] = 0;
           const int row = row_of(warp, lane, j);
           s.position[j] =
               row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
-        }
+        });
       });
     });
   }
@@ -236,23 +232,22 @@ class HopperConsumer {
   PREFIX_BODY void multiply_keys(int stage) {
     const int queries = Shared::queries(0) / 16 + group_.index() * (Shared::kQueries / 16);
     const int keys = Shared::keys(0) / 16 + stage * (Shared::kTile / 16);
-    PREFIX_UNROLL
-    for (int k = 0; k < D / 16; ++k) {
+    unrolled<D / 16>([&](int k) {
       const int column = k % 4 * 32;  // bytes inside the strip
       group_.multiply_shared(
           scores_, matrix(queries + (k / 4 * kHopperRows * 128 + column) / 16, 16, 1024),
           matrix(keys + (k / 4 * Shared::kKeyStrip + column) / 16, 16, 1024), k > 0);
-    }
+    });
   }
 
   // O += P V of a stage.
   PREFIX_BODY void multiply_values(int stage) {
     const int values = Shared::values(0) / 16 + stage * (Shared::kTile / 16);
-    PREFIX_UNROLL
-    for (int k = 0; k < kSteps; ++k)
+    unrolled<kSteps>([&](int k) {
       group_.multiply_weights(output_, weights_, k,
                               matrix(values + (k / 2 * Shared::kBlock + k % 2 * 16 * 128) / 16,
                                      Shared::kPageStrip, 1024));
+    });
   }
 
   // S -> 2^(S - m) in place, moves m and l.
@@ -263,76 +258,65 @@ class HopperConsumer {
       Local<Sums>& sums = sums_.of(warp);
       warp.each([&](int lane) {
         const Scores& s = scores_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
+        unrolled<2>([&](int j) {
           float highest[4];  // several, so that none waits for the one before
-          PREFIX_UNROLL
-          for (int i = 0; i < 4; ++i) highest[i] = minus_infinity();
-          PREFIX_UNROLL
-          for (int c = 0; c < kTiles; ++c) {
-            PREFIX_UNROLL
-            for (int i = 0; i < 2; ++i) {
+          unrolled<4>([&](int i) { highest[i] = minus_infinity(); });
+          unrolled<kTiles>([&](int c) {
+            unrolled<2>([&](int i) {
               float& h = highest[c % 2 * 2 + i];
               h = larger(s.x[4 * c + 2 * j + i], h);
-            }
-          }
+            });
+          });
           top[j][lane] = larger(larger(highest[0], highest[1]), larger(highest[2], highest[3]));
-        }
+        });
       });
       warp.quad_max(top[0]);
       warp.quad_max(top[1]);
       warp.each([&](int lane) {
         Scores& s = scores_.of(warp)[lane];
         Sums& sum = sums[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
+        unrolled<2>([&](int j) {
           const float m = larger(top[j][lane] * a_.scale_log2, sum.m[j]);
           const float shift = m == minus_infinity() ? 0.0f : m;
           sum.keep[j] = exp2_of(sum.m[j] - shift);
           sum.m[j] = m;
           float l[2] = {0, 0};
-          PREFIX_UNROLL
-          for (int c = 0; c < kTiles; ++c) {
-            PREFIX_UNROLL
-            for (int i = 0; i < 2; ++i) {
+          unrolled<kTiles>([&](int c) {
+            unrolled<2>([&](int i) {
               float& x = s.x[4 * c + 2 * j + i];
               x = exp2_of(x * a_.scale_log2 - shift);
               l[i] += x;
-            }
-          }
+            });
+          });
           sum.l[j] = sum.l[j] * sum.keep[j] + (l[0] + l[1]);
-        }
+        });
       });
     });
   }
 
   PREFIX_BODY void mask(int tile) {
     WidePage header[Shared::kPages];
-    PREFIX_UNROLL
-    for (int i = 0; i < Shared::kPages; ++i)
-      header[i] = group_.template read<WidePage>(Shared::header(tile) + i * 16);
+    unrolled<Shared::kPages>(
+        [&](int i) { header[i] = group_.template read<WidePage>(Shared::header(tile) + i * 16); });
     group_.each_warp([&](Warp& warp) {
       warp.each([&](int lane) {
         Scores& s = scores_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
+        unrolled<2>([&](int j) {
           const int row = row_of(warp, lane, j);
           const int position = sums_.of(warp)[lane].position[j];
-          PREFIX_UNROLL
-          for (int page = 0; page < Shared::kPages; ++page) {
+          unrolled<Shared::kPages>([&](int page) {
             const WidePage& h = header[page];
             // Keys of the page that the row sees; this lane has keys 2 (lane % 4) and the next of
             // each eight.
             const int seen = row >= h.low && row < h.high ? position - h.block * 32 : -1;
-            PREFIX_UNROLL
-            for (int c = 0; c < 4; ++c) {
-              PREFIX_UNROLL
-              for (int i = 0; i < 2; ++i)
+            unrolled<4>([&](int c) {
+              unrolled<2>([&](int i) {
                 if (8 * c + 2 * (lane % 4) + i > seen)
                   s.x[4 * (4 * page + c) + 2 * j + i] = minus_infinity();
-            }
-          }
-        }
+              });
+            });
+          });
+        });
       });
     });
   }
@@ -348,9 +332,8 @@ class HopperConsumer {
       warp.each([&](int lane) {
         Output& o = output_.of(warp)[lane];
         const Sums& sum = sums_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-        for (int i = 0; i < 4; ++i) o.x[4 * c + i] *= sum.keep[i / 2];
+        unrolled<kColumns>(
+            [&](int c) { unrolled<4>([&](int i) { o.x[4 * c + i] *= sum.keep[i / 2]; }); });
       });
     });
   }
@@ -360,10 +343,10 @@ class HopperConsumer {
       warp.each([&](int lane) {
         const Scores& s = scores_.of(warp)[lane];
         Weights& p = weights_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int k = 0; k < kSteps; ++k) PREFIX_UNROLL
-        for (int r = 0; r < 4; ++r)
-          p.x[k].x[r] = pack_bf16(s.x[8 * k + 2 * r], s.x[8 * k + 2 * r + 1]);
+        unrolled<kSteps>([&](int k) {
+          unrolled<4>(
+              [&](int r) { p.x[k].x[r] = pack_bf16(s.x[8 * k + 2 * r], s.x[8 * k + 2 * r + 1]); });
+        });
       });
     });
     group_.settle(weights_);  // not while the turn is ours
@@ -371,8 +354,7 @@ class HopperConsumer {
 
   PREFIX_BODY void write() {
     group_.each_warp([&](Warp& warp) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         Local<float> l;
         warp.each([&](int lane) { l[lane] = sums_.of(warp)[lane].l[j]; });
         warp.quad_sum(l);
@@ -381,7 +363,7 @@ class HopperConsumer {
         } else {
           write_result(warp, l, j);
         }
-      }
+      });
     });
   }
   PREFIX_BODY void write_state(Warp& warp, const Local<float>& l, int j) {
@@ -396,9 +378,9 @@ class HopperConsumer {
         a_.partial_ml[2 * state + 1] = l[lane];
       }
       float* const to = a_.partial_o + state * D + 2 * (lane % 4);
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns; ++c)
+      unrolled<kColumns>([&](int c) {
         store_whole(to + 8 * c, Floats2{{o.x[4 * c + 2 * j], o.x[4 * c + 2 * j + 1]}});
+      });
     });
   }
   // Two lanes exchange columns of every other tile, so that four of them write 32 bytes of a row:

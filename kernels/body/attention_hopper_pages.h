@@ -109,9 +109,8 @@ class HopperProducer {
   // Behind the last tile, that one again.
   PREFIX_BODY Tile look_up(int at) const {
     Tile tile;
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i)
-      tile.page[i] = a_.wide_pages[smaller(at, item_.page_end - kPages) + i];
+    unrolled<kPages>(
+        [&](int i) { tile.page[i] = a_.wide_pages[smaller(at, item_.page_end - kPages) + i]; });
     return tile;
   }
   PREFIX_BODY const unsigned char* page_of(int page) const {
@@ -122,18 +121,18 @@ class HopperProducer {
     const int stage = tile % Shared::kStages;
     p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
     Numbers numbers;
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) {
+    unrolled<kPages>([&](int i) {
       p_.set(Shared::header(tile) + i * 16, pages.page[i]);
       numbers.page[i] = pages.page[i].page;
-    }
+    });
     p_.expect(key_full(stage), Shared::kTile);
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) PREFIX_UNROLL
-    for (int s = 0; s < Shared::kStrips; ++s)
-      p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
-              page_of(numbers.page[i]) + s * Shared::kPageStrip, Shared::kPageStrip,
-              key_full(stage));
+    unrolled<kPages>([&](int i) {
+      unrolled<Shared::kStrips>([&](int s) {
+        p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
+                page_of(numbers.page[i]) + s * Shared::kPageStrip, Shared::kPageStrip,
+                key_full(stage));
+      });
+    });
     return numbers;
   }
 
@@ -141,10 +140,10 @@ class HopperProducer {
     const int stage = tile % Shared::kStages;
     p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
     p_.expect(value_full(stage), Shared::kTile);
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i)
+    unrolled<kPages>([&](int i) {
       p_.copy(Shared::values(stage) + i * Shared::kBlock, page_of(numbers.page[i]) + Shared::kBlock,
               Shared::kBlock, value_full(stage));
+    });
   }
 
   Producer& p_;

@@ -75,15 +75,12 @@ class WarpRows {
   static PREFIX_BODY Range begin(Warp& warp, Local<Sums>& sums, int first, const F& position_of) {
     warp.each([&](int lane) {
       Sums& s = sums[lane];
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j) s.o[c].x[j] = 0;
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<kColumns>([&](int c) { unrolled<4>([&](int j) { s.o[c].x[j] = 0; }); });
+      unrolled<2>([&](int j) {
         s.m[j] = minus_infinity();
         s.l[j] = 0;
         s.position[j] = position_of(first + lane / 4 + 8 * j);
-      }
+      });
     });
     Local<int> low, high;
     warp.each([&](int lane) {
@@ -110,15 +107,13 @@ class WarpRows {
     if (!sees(range, first, page)) return;
     FragmentC zero{{0, 0, 0, 0}};
     Local<FragmentC> s[4];  // 16 rows x 8 keys each
-    PREFIX_UNROLL
-    for (int j = 0; j < 4; ++j) warp.each([&](int lane) { s[j][lane] = zero; });
+    unrolled<4>([&](int j) { warp.each([&](int lane) { s[j][lane] = zero; }); });
     // Not unrolled where queries come from shared memory: registers are short there.
     PREFIX_UNROLL_BY(kHoldQueries ? kSteps : 1)
     for (int k = 0; k < kSteps; ++k) {
       Local<FragmentA> q;
       query(k, q);
-      PREFIX_UNROLL
-      for (int pair = 0; pair < 2; ++pair) {
+      unrolled<2>([&](int pair) {
         Local<int> at;
         Local<FragmentA> keys;
         warp.each([&](int lane) {
@@ -127,14 +122,12 @@ class WarpRows {
         });
         warp.template load_matrices<false>(at, keys);
         multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
-      }
+      });
     }
     Local<FragmentA> p[2];
     weigh(warp, sums, range, first, rows, page, scale_log2, s, p);
-    PREFIX_UNROLL
-    for (int k = 0; k < 2; ++k) {
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns / 2; ++c) {
+    unrolled<2>([&](int k) {
+      unrolled<kColumns / 2>([&](int c) {
         Local<int> at;
         Local<FragmentA> values;
         warp.each([&](int lane) {
@@ -152,8 +145,8 @@ class WarpRows {
           sums[lane].o[2 * c] = left[lane];
           sums[lane].o[2 * c + 1] = right[lane];
         });
-      }
-    }
+      });
+    });
   }
 
   // Scores of a page become weights, packed as operands: mask, maximum, P = 2^(S - m). Moves m, and
@@ -167,8 +160,7 @@ class WarpRows {
         page.block * 32 + 31 > range.lowest)
       mask(warp, sums, s, first, page);
     softmax(warp, sums, s, scale_log2);
-    PREFIX_UNROLL
-    for (int k = 0; k < 2; ++k) {
+    unrolled<2>([&](int k) {
       warp.each([&](int lane) {
         const FragmentC& left = s[2 * k][lane];
         const FragmentC& right = s[2 * k + 1][lane];
@@ -177,16 +169,15 @@ class WarpRows {
         p[k][lane].x[2] = pack_bf16(right.x[0], right.x[1]);
         p[k][lane].x[3] = pack_bf16(right.x[2], right.x[3]);
       });
-    }
+    });
   }
 
   // l of rows g and g + 8 over the keys of all lanes.
   static PREFIX_BODY void sum_weights(Warp& warp, Local<Sums>& sums, Local<float> (&l)[2]) {
-    PREFIX_UNROLL
-    for (int j = 0; j < 2; ++j) {
+    unrolled<2>([&](int j) {
       warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
       warp.quad_sum(l[j]);
-    }
+    });
   }
 
   // The warp's states as WarpSoftmaxState says, from `base` on.
@@ -195,19 +186,17 @@ class WarpRows {
     Local<float> l[2];
     sum_weights(warp, sums, l);
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         const int row = lane / 4 + 8 * j;
         if (lane % 4 == 0)
           warp.set(lane, base + (SoftmaxState::kMaxima + 2 * row) * 4,
                    Floats2{{sums[lane].m[j], l[j][lane]}});
-        PREFIX_UNROLL
-        for (int c = 0; c < kColumns; ++c) {
+        unrolled<kColumns>([&](int c) {
           const float* const x = sums[lane].o[c].x + 2 * j;
           warp.set(lane, base + (row * SoftmaxState::kRow + 8 * c + 2 * (lane % 4)) * 4,
                    Floats2{{x[0], x[1]}});
-        }
-      }
+        });
+      });
     });
   }
 
@@ -226,18 +215,16 @@ class WarpRows {
   static PREFIX_BODY void mask(Warp& warp, const Local<Sums>& sums, Local<FragmentC> (&s)[4],
                                int first, const WarpPage& page) {
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         const int row = first + lane / 4 + 8 * j;
         const int last = row < page.low || row >= page.high ? -1 : sums[lane].position[j];
-        PREFIX_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i)
+        unrolled<4>([&](int n) {
+          unrolled<2>([&](int i) {
             if (page.block * 32 + 8 * n + 2 * (lane % 4) + i > last)
               s[n][lane].x[2 * j + i] = minus_infinity();
-        }
-      }
+          });
+        });
+      });
     });
   }
 
@@ -246,20 +233,17 @@ class WarpRows {
                                   float scale_log2) {
     Local<float> top[2];
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         float highest = minus_infinity();
-        PREFIX_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
+        unrolled<4>([&](int n) {
+          unrolled<2>([&](int i) {
             float& x = s[n][lane].x[2 * j + i];
             x *= scale_log2;
             highest = larger(x, highest);
-          }
-        }
+          });
+        });
         top[j][lane] = highest;
-      }
+      });
     });
     Local<int> moved;
     Local<float> keep[2];
@@ -267,41 +251,36 @@ class WarpRows {
     warp.quad_max(top[1]);
     warp.each([&](int lane) {
       moved[lane] = 0;
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         Sums& sum = sums[lane];
         const float m = larger(top[j][lane], sum.m[j]);
         const float shift = m == minus_infinity() ? 0.0f : m;
         keep[j][lane] = exp2_of(sum.m[j] - shift);
         if (m > sum.m[j]) moved[lane] = 1;
         float l = 0;
-        PREFIX_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
+        unrolled<4>([&](int n) {
+          unrolled<2>([&](int i) {
             float& x = s[n][lane].x[2 * j + i];
             x = exp2_of(x - shift);
             l += x;
-          }
-        }
+          });
+        });
         // A maximum that stays keeps everything: its factor is 1, or there is nothing yet.
         if (m > sum.m[j]) sum.l[j] *= keep[j][lane];
         sum.l[j] += l;
         sum.m[j] = m;
-      }
+      });
     });
     if (!warp.any(moved)) return;
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
+      unrolled<2>([&](int j) {
         // Rows whose maximum stayed: exactly 1, also before their first key.
         const float factor = sums[lane].m[j] == minus_infinity() ? 1.0f : keep[j][lane];
-        PREFIX_UNROLL
-        for (int c = 0; c < kColumns; ++c) {
+        unrolled<kColumns>([&](int c) {
           sums[lane].o[c].x[2 * j] *= factor;
           sums[lane].o[c].x[2 * j + 1] *= factor;
-        }
-      }
+        });
+      });
     });
   }
 };

@@ -33,9 +33,9 @@ PREFIX_BODY uint64_t no_key() { return key_of(minus_infinity(), 0xffffffffu); }
 template <class F>
 PREFIX_BODY void each_of_four(const float* x, int64_t i, int64_t end, const F& f) {
   const auto four = load_whole<Floats4>(x + i);
-  PREFIX_UNROLL
-  for (int c = 0; c < 4; ++c)
+  unrolled<4>([&](int c) {
     if (i + c < end) f(four.x[c], i + c);
+  });
 }
 
 PREFIX_BODY float exp_of(float x) { return exp2_of(x * 1.44269504088896340736f); }

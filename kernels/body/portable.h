@@ -38,6 +38,13 @@
 
 namespace prefix::ops::gpu {
 
+// f(0), f(1) ... f(N - 1), one behind the other: what they index stays in registers.
+template <int N, class F>
+PREFIX_BODY void unrolled(const F& f) {
+  PREFIX_UNROLL
+  for (int i = 0; i < N; ++i) f(i);
+}
+
 template <class T, int N>
 struct alignas(N * sizeof(T)) Pack {  // one access where it is aligned
   T x[N];
