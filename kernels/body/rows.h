@@ -27,24 +27,23 @@ PREFIX_BODY bool whole_fours(const void* row, int64_t n, Element e) {
 PREFIX_BODY Floats4 load_four(const void* row, int64_t i, int64_t n, Element e, bool whole) {
   Floats4 v{{0, 0, 0, 0}};
   if (!whole) {
-    PREFIX_UNROLL
-    for (int j = 0; j < 4; ++j)
+    unrolled<4>([&](int j) {
       if (i + j < n) v.x[j] = load_element(row, i + j, e);
+    });
   } else if (e == Element::kF32) {
     v = load_whole<Floats4>(static_cast<const float*>(row) + i);
   } else {
     const auto bits = load_whole<Bits64>(static_cast<const uint16_t*>(row) + i);
-    PREFIX_UNROLL
-    for (int j = 0; j < 4; ++j)
-      v.x[j] = from_bf16(static_cast<uint16_t>(bits.x[j / 2] >> (j % 2 * 16)));
+    unrolled<4>(
+        [&](int j) { v.x[j] = from_bf16(static_cast<uint16_t>(bits.x[j / 2] >> (j % 2 * 16))); });
   }
   return v;
 }
 PREFIX_BODY void store_four(void* row, int64_t i, int64_t n, Element e, bool whole, Floats4 v) {
   if (!whole) {
-    PREFIX_UNROLL
-    for (int j = 0; j < 4; ++j)
+    unrolled<4>([&](int j) {
       if (i + j < n) store_element(row, i + j, e, v.x[j]);
+    });
   } else if (e == Element::kF32) {
     store_whole(static_cast<float*>(row) + i, v);
   } else {
@@ -59,28 +58,19 @@ PREFIX_BODY const void* element_at(const void* data, int64_t i, Element e) {
   return static_cast<const unsigned char*>(data) + i * element_bytes(e);
 }
 
-// to[i] = f(from[i]) for a row of n; they may be the same.
-template <class Block, class F>
-PREFIX_BODY void map_row(Block& block, const void* from, Element e_from, void* to, Element e_to,
-                         int64_t n, const F& f) {
-  const bool whole = whole_fours(from, n, e_from) && whole_fours(to, n, e_to);
+template <class Block>
+PREFIX_BODY void copy_rows(Block& block, const CopyRowsArgs& a) {
+  const int64_t row = block.x(), of = a.rows ? a.rows[row] : row;
+  const void* const from = element_at(a.x, of * a.ld, a.from);
+  void* const to = element_at(a.out, row * a.ld_out, a.element);
+  const bool whole = whole_fours(from, a.n, a.from) && whole_fours(to, a.n, a.element);
   block.each([&](int t) {
-    for (int64_t i = 4 * t; i < n; i += 4 * kRowThreads) {
-      Floats4 v = load_four(from, i, n, e_from, whole);
-      PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j) v.x[j] = f(v.x[j]);
-      store_four(to, i, n, e_to, whole, v);
+    for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
+      Floats4 v = load_four(from, i, a.n, a.from, whole);
+      unrolled<4>([&](int j) { v.x[j] *= a.scale; });
+      store_four(to, i, a.n, a.element, whole, v);
     }
   });
-}
-
-template <class Block>
-PREFIX_BODY void embed(Block& block, const EmbedArgs& a) {
-  const int64_t row = block.x();
-  const void* const from =
-      element_at(a.weights, static_cast<int64_t>(a.ids[row]) * a.k_padded, a.element);
-  map_row(block, from, a.element, a.out + row * a.ld, Element::kF32, a.k,
-          [&](float x) { return x * a.scale; });
 }
 
 template <class Block>
@@ -97,8 +87,7 @@ PREFIX_BODY void rms_norm(Block& block, const RmsNormArgs& a) {
     float s = 0;
     for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
       const Floats4 v = load_four(x, i, a.n, f32, whole);
-      PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j) s += v.x[j] * v.x[j];
+      unrolled<4>([&](int j) { s += v.x[j] * v.x[j]; });
     }
     sum[t] = s;
   });
@@ -109,30 +98,14 @@ PREFIX_BODY void rms_norm(Block& block, const RmsNormArgs& a) {
     for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
       Floats4 y = load_four(x, i, a.n, f32, whole);
       const Floats4 weight = load_four(a.weight, i, a.n, f32, whole);
-      PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j) y.x[j] = y.x[j] * scale * weight.x[j];
+      unrolled<4>([&](int j) { y.x[j] = y.x[j] * scale * weight.x[j]; });
       if (a.output == Output::kF32Add) {
         const Floats4 before = load_four(out, i, a.n, f32, whole);
-        PREFIX_UNROLL
-        for (int j = 0; j < 4; ++j) y.x[j] = before.x[j] + y.x[j];
+        unrolled<4>([&](int j) { y.x[j] = before.x[j] + y.x[j]; });
       }
       store_four(out, i, a.n, e_out, whole, y);
     }
   });
-}
-
-template <class Block>
-PREFIX_BODY void gather_rows(Block& block, const GatherRowsArgs& a) {
-  const int64_t row = block.x();
-  map_row(block, a.x + static_cast<int64_t>(a.rows[row]) * a.ld, Element::kF32,
-          a.out + row * a.ld_out, Element::kF32, a.n, [](float x) { return x; });
-}
-
-template <class Block>
-PREFIX_BODY void convert(Block& block, const ConvertArgs& a) {
-  const int64_t row = block.x();
-  map_row(block, a.x + row * a.ld, Element::kF32, element_at(a.out, row * a.ld_out, a.element),
-          a.element, a.n, [](float x) { return x; });
 }
 
 PREFIX_BODY float activated(ActivationFn fn, float x) {
@@ -157,9 +130,9 @@ PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
       const Floats4 zero{{0, 0, 0, 0}};
       const Floats4 bias_gate = a.bias_gate ? load_four(a.bias_gate, i, a.n, f32, whole) : zero;
       const Floats4 bias_up = a.bias_up ? load_four(a.bias_up, i, a.n, f32, whole) : zero;
-      PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j)
+      unrolled<4>([&](int j) {
         gate.x[j] = activated(a.fn, gate.x[j] + bias_gate.x[j]) * (up.x[j] + bias_up.x[j]);
+      });
       store_four(out, i, a.n, a.element, whole, gate);
     }
   });
@@ -254,8 +227,7 @@ PREFIX_BODY void write_pairs(Warp& warp, const QkvKernelArgs& a, const uint16_t*
   typename Warp::template Local<float> sum;
   warp.each([&](int lane) {
     float s = 0;
-    PREFIX_UNROLL
-    for (int j = 0; j < kPairs; ++j) {
+    unrolled<kPairs>([&](int j) {
       const auto bits = load_whole<uint32_t>(row + v.at + column(lane, j));
       Floats2 x{
           {from_bf16(static_cast<uint16_t>(bits)), from_bf16(static_cast<uint16_t>(bits >> 16))}};
@@ -265,53 +237,48 @@ PREFIX_BODY void write_pairs(Warp& warp, const QkvKernelArgs& a, const uint16_t*
       }
       own[lane].x[j] = x;
       s += x.x[0] * x.x[0] + x.x[1] * x.x[1];
-    }
+    });
     sum[lane] = s;
   });
   if (v.weight) {
     const float scale =
         a.norm_whole_width ? v.scale : inverse_root(warp.sum(sum) / static_cast<float>(d) + a.eps);
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < kPairs; ++j) {
+      unrolled<kPairs>([&](int j) {
         const auto weight = load_whole<Floats2>(v.weight + column(lane, j));
-        PREFIX_UNROLL
-        for (int i = 0; i < 2; ++i) own[lane].x[j].x[i] = own[lane].x[j].x[i] * scale * weight.x[i];
-      }
+        unrolled<2>(
+            [&](int i) { own[lane].x[j].x[i] = own[lane].x[j].x[i] * scale * weight.x[i]; });
+      });
     });
   }
   if (v.sin) {
     // The columns that these are rotated with: of the same lane, or of the one 16 further.
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < kPairs; ++j) other[lane].x[j] = own[lane].x[(j + kPairs / 2) % kPairs];
+      unrolled<kPairs>([&](int j) { other[lane].x[j] = own[lane].x[(j + kPairs / 2) % kPairs]; });
     });
     if constexpr (kPairs == 1) warp.exchange(other, 16);
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < kPairs; ++j) {
+      unrolled<kPairs>([&](int j) {
         const bool left = column(lane, j) < half;
         const int at = left ? column(lane, j) : column(lane, j) - half;
         const auto cos = load_whole<Floats2>(v.cos + at);
         const auto sin = load_whole<Floats2>(v.sin + at);
-        PREFIX_UNROLL
-        for (int i = 0; i < 2; ++i) {
+        unrolled<2>([&](int i) {
           float& x = own[lane].x[j].x[i];
           const float y = other[lane].x[j].x[i] * sin.x[i];
           x = left ? x * cos.x[i] - y : x * cos.x[i] + y;
-        }
-      }
+        });
+      });
     });
   }
   warp.each([&](int lane) {
     auto* const to = static_cast<uint16_t*>(v.to);
-    PREFIX_UNROLL
-    for (int j = 0; j < kPairs; ++j) {
+    unrolled<kPairs>([&](int j) {
       const int i = column(lane, j);
       const Floats2& y = own[lane].x[j];
       store_whole(to + (v.slot < 0 ? i : page_at(v.slot, i, d, Element::kBf16)),
                   finite_or_marked(pack_bf16(y.x[0], y.x[1]), v.not_finite));
-    }
+    });
   });
 }
 
@@ -443,10 +410,7 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionKernelArgs& a) {
     using W = std::remove_reference_t<decltype(warp)>;
     typename W::template Local<float> score, weight;
     typename W::template Local<float[kColumns]> sum;
-    warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns; ++c) sum[lane][c] = 0;
-    });
+    warp.each([&](int lane) { unrolled<kColumns>([&](int c) { sum[lane][c] = 0; }); });
     float m = minus_infinity(), l = 0;
     const int64_t q_at = row * a.ld_q + static_cast<int64_t>(q_head) * d;
     const unsigned char* const heads =
@@ -474,39 +438,34 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionKernelArgs& a) {
         warp.each([&](int lane) { weight[lane] = exp2_of(score[lane] - shift); });
         l = l * keep + warp.sum(weight);
         m = top;
-        warp.each([&](int lane) {
-          PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) sum[lane][c] *= keep;
-        });
+        warp.each([&](int lane) { unrolled<kColumns>([&](int c) { sum[lane][c] *= keep; }); });
         for (int key = 0; key < keys; ++key) {
           const float p = warp.broadcast(weight, key);
           warp.each([&](int lane) {
-            PREFIX_UNROLL
-            for (int c = 0; c < kColumns; ++c)
+            unrolled<kColumns>([&](int c) {
               if (c * 32 + lane < d)
                 sum[lane][c] +=
                     p * load_element(v, page_at(key, c * 32 + lane, a.pages.d_padded, e), e);
+            });
           });
         }
       }
     }
     const float inverse = l == 0 ? 0.0f : 1.0f / l;
     warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns; ++c)
+      unrolled<kColumns>([&](int c) {
         if (c * 32 + lane < d)
           store_element(a.out, row * a.ld_out + static_cast<int64_t>(q_head) * d + c * 32 + lane, e,
                         sum[lane][c] * inverse);
+      });
     });
   });
 }
 
 // The kernels of this file: X(number, body, arguments).
 #define PREFIX_ROW_KERNELS(X)                 \
-  X(kEmbed, embed, EmbedArgs)                 \
+  X(kCopyRows, copy_rows, CopyRowsArgs)       \
   X(kRmsNorm, rms_norm, RmsNormArgs)          \
-  X(kGatherRows, gather_rows, GatherRowsArgs) \
-  X(kConvert, convert, ConvertArgs)           \
   X(kGated, gated, GatedArgs)                 \
   X(kQkv, qkv, QkvKernelArgs)                 \
   X(kCopyPages, copy_pages, CopyPagesArgs)    \

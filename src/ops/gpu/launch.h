@@ -14,10 +14,8 @@
 namespace prefix::ops::gpu {
 
 enum class Kernel : int32_t {
-  kEmbed = 0,      // x: row
+  kCopyRows = 0,   // x: row of the output
   kRmsNorm,        // x: row
-  kGatherRows,     // x: row of the output
-  kConvert,        // x: row
   kGated,          // x: row
   kQkv,            // x: row, y: kQkvVectors of its head vectors
   kCopyPages,      // x: copy, y: kv head
@@ -119,13 +117,15 @@ constexpr int page_at(int token, int column, int d_padded, Element e) {
 // Part of what names stored pages: those of another layout are misses.
 inline constexpr char kPageLayout[] = "pages of strips of 64 columns, swizzled";
 
-struct EmbedArgs {
-  const void* weights;  // [n, k_padded]
-  const int32_t* ids;
-  float* out;
-  int64_t k_padded, k, ld;
+// out[row] = scale * x[rows[row]]: embeddings, selected rows, other types of elements.
+struct CopyRowsArgs {
+  const void* x;
+  const int32_t* rows;  // null: all, one behind the other
+  void* out;
+  int64_t ld, ld_out, n;
   float scale;
-  Element element;
+  Element from;
+  Element element;  // of out
 };
 
 // How a result is written: as an activation, or as f32 over what is there or added to it.
@@ -142,20 +142,6 @@ struct RmsNormArgs {
   float eps;
   Output output;
   Element element;  // of activations
-};
-
-struct GatherRowsArgs {
-  const float* x;
-  const int32_t* rows;
-  float* out;
-  int64_t ld, ld_out, n;
-};
-
-struct ConvertArgs {
-  const float* x;
-  void* out;
-  int64_t ld, ld_out, n;
-  Element element;
 };
 
 // both[row]: blocks of 32 gate columns and 32 up columns in turn.

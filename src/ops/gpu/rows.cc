@@ -8,16 +8,17 @@ namespace gpu {
 
 void GpuStep::embed(const PackedWeights& w, float scale, float* out, int64_t ld) {
   for (const int32_t id : arrays_.tokens) PREFIX_CHECK(id >= 0 && id < w.n);
-  const EmbedArgs a{w.data, context_.step_arrays.at(tokens_),
-                    out,    w.k_padded,
-                    w.k,    ld,
-                    scale,  context_.element()};
-  launch(*context_.runtime, Kernel::kEmbed, rows_, 1, a);
+  const CopyRowsArgs a{w.data,       context_.step_arrays.at(tokens_),
+                       out,          w.k_padded,
+                       ld,           w.k,
+                       scale,        context_.element(),
+                       Element::kF32};
+  launch(*context_.runtime, Kernel::kCopyRows, rows_, 1, a);
 }
 
 void GpuStep::gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) {
-  const GatherRowsArgs a{x, selected_, out, ld, ld_out, n};
-  launch(*context_.runtime, Kernel::kGatherRows, static_cast<int64_t>(heads_.rows.size()), 1, a);
+  const CopyRowsArgs a{x, selected_, out, ld, ld_out, n, 1, Element::kF32, Element::kF32};
+  launch(*context_.runtime, Kernel::kCopyRows, static_cast<int64_t>(heads_.rows.size()), 1, a);
 }
 
 void GpuStep::qkv(const QkvArgs& args) {
@@ -65,8 +66,9 @@ void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, fl
 }
 
 void GpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) {
-  gpu::ConvertArgs a{x, out.data, ld, out.ld, n, context_.element()};
-  gpu::launch(*context_.runtime, gpu::Kernel::kConvert, rows, 1, a);
+  const gpu::CopyRowsArgs a{
+      x, nullptr, out.data, ld, out.ld, n, 1, gpu::Element::kF32, context_.element()};
+  gpu::launch(*context_.runtime, gpu::Kernel::kCopyRows, rows, 1, a);
 }
 
 }  // namespace prefix::ops
