@@ -299,6 +299,35 @@ func TestNamespacesOfSeveralParts(t *testing.T) {
 	equal(t, must(engine.CacheUsage(tenant))(t).Tokens, 40)
 }
 
+func TestResultsSayWhyTokensWereComputed(t *testing.T) {
+	engine := openWith(t, prefix.Options{})
+	ask := func(options prefix.Options) prefix.Result {
+		batch := must(engine.NewBatch())(t)
+		defer batch.Close()
+		options = options.MaxTokens(8).IgnoreEOS(true)
+		must(batch.Add(prefix.Generate{Tokens: []prefix.Token{1, 2, 3, 4}, Options: options}))(t)
+		job := must(engine.Run(background, batch))(t)
+		defer job.Close()
+		result := must(job.Result(0))(t)
+		check(t, result.Err)
+		return result
+	}
+	first := ask(prefix.Options{})
+	equal(t, [2]int{first.MissFirstSeen, first.ComputedTokens}, [2]int{4, 4})
+	equal(t, first.DraftTokens, 0)
+	again := ask(prefix.Options{"draft_tokens": 8})
+	equal(t, [2]int{again.MissGranularity, again.ComputedTokens}, [2]int{1, 1})
+	if again.DraftTokens <= 0 || again.DraftTokensAccepted != again.DraftTokens { // the answer is in the cache
+		t.Errorf("%+v", again)
+	}
+	elsewhere := ask(prefix.Options{"namespace": "of nobody else"})
+	equal(t, [2]int{elsewhere.MissNamespace, elsewhere.ComputedTokens}, [2]int{4, 4})
+	must(engine.Evict(0, nil))(t)
+	evicted := ask(prefix.Options{})
+	equal(t, [2]int{evicted.MissEvicted, evicted.ComputedTokens}, [2]int{4, 4})
+	equal(t, evicted.MissBudget+evicted.MissState, 0)
+}
+
 func TestStatsSayWhyTokensWereComputed(t *testing.T) {
 	engine := openWith(t, prefix.Options{})
 	warm(t, engine, prompt(40))

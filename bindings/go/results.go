@@ -35,6 +35,13 @@ type Result struct {
 	GeneratedTokens                                          int
 	Queue, First, Total                                      time.Duration // until first step, first result, end
 	Seed                                                     int64         // of a generation's draws
+
+	// Why tokens of the prompt were computed, by the reasons of [EngineStats], whose counters are the sums of these:
+	// together they are ComputedTokens. With sharing=false all are 0.
+	MissFirstSeen, MissNamespace, MissBudget, MissEvicted, MissGranularity, MissState int
+
+	// Of a generation with option draft_tokens: tokens that were guessed and checked, and those of them that were right.
+	DraftTokens, DraftTokensAccepted int
 }
 
 func microseconds(number int64) time.Duration { return time.Duration(number) * time.Microsecond }
@@ -46,7 +53,9 @@ func newResult(raw *swig.ResultInfo, message func() (string, error)) (Result, er
 		CachedTokens: int(raw.CachedTokens), SharedTokens: int(raw.SharedTokens),
 		ComputedTokens: int(raw.ComputedTokens), GeneratedTokens: int(raw.GeneratedTokens),
 		Queue: microseconds(raw.QueueUs), First: microseconds(raw.FirstUs), Total: microseconds(raw.TotalUs),
-		Seed: raw.Seed,
+		Seed: raw.Seed, MissFirstSeen: int(raw.MissFirstSeen), MissNamespace: int(raw.MissNamespace),
+		MissBudget: int(raw.MissBudget), MissEvicted: int(raw.MissEvicted), MissGranularity: int(raw.MissGranularity),
+		MissState: int(raw.MissState), DraftTokens: int(raw.DraftTokens), DraftTokensAccepted: int(raw.DraftTokensAccepted),
 	}
 	if raw.Status != swig.PREFIX_OK {
 		sentence, err := message()

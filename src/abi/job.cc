@@ -257,6 +257,14 @@ prefix_status prefix_job_result_info(const prefix_job* job, size_t index, prefix
     info.first_us = r.timing.first_us;
     info.total_us = r.timing.total_us;
     if (j->spec(index).task == Task::kGenerate) info.seed = j->spec(index).sampling.seed;
+    info.miss_first_seen = r.usage.missed.first_seen;
+    info.miss_namespace = r.usage.missed.name_space;
+    info.miss_budget = r.usage.missed.budget;
+    info.miss_evicted = r.usage.missed.evicted;
+    info.miss_granularity = r.usage.missed.granularity;
+    info.miss_state = r.usage.missed.state;
+    info.draft_tokens = r.usage.drafted;
+    info.draft_tokens_accepted = r.usage.drafts_accepted;
     prefix::abi::struct_out(info, out);
   });
 }

@@ -281,6 +281,7 @@ TEST(Cpp, EveryKindOfRequest) {
   EXPECT_EQ(job.size(), 9u);
   EXPECT_EQ(job.finished_count(), 9u);
   EXPECT_EQ(job.info(0).user_tag, 70);
+  EXPECT_EQ(job.info(0).miss_first_seen, job.info(0).computed_tokens);
   const prefix::Values all = job.all_values();
   ASSERT_EQ(all.size(), 9u);
   prefix_error no_job = PREFIX_ERROR_INIT;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <sstream>
+#include <tuple>
 
 #include "abi_support.h"
 
@@ -297,9 +298,14 @@ double value_of(const std::map<std::string, Family>& metrics, const char* name,
   return NAN;
 }
 
+int64_t missed_of(const prefix_result_info& r) {
+  return r.miss_first_seen + r.miss_namespace + r.miss_budget + r.miss_evicted +
+         r.miss_granularity + r.miss_state;
+}
+
 // An engine with recurrent layers and too little memory, so that everything is counted that one
 // process can bring about.
-TEST(EngineStats, AreTheNumbersOfTheMetrics) {
+TEST(EngineStats, AreTheNumbersOfTheMetricsAndTheSumsOfRequests) {
   const prefix::testing_support::TempFolder folder;
   prefix::tools::CheckpointShape shape;
   shape.architecture = "granitemoehybrid";
@@ -312,6 +318,7 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
   });
   const Options generated = make_options({{"max_tokens", "7"}, {"ignore_eos", "true"}});
   const Options tenant = make_options({{"namespace", "tenant"}});
+  prefix_result_info all{};
   const auto ask = [&](int32_t round) {
     const Batch batch = make_batch(engine);
     Tokens prompt(200, 9);
@@ -322,7 +329,17 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
     add_generate(batch, {1, 2, 3, round}, generated);
     add_logits(batch, {1, 2, 3, round}, {0}, tenant);
     add_logits(batch, {-1});
-    run(engine, batch);
+    const Job job = run(engine, batch);
+    for (size_t i = 0; i < 5; ++i) {
+      const prefix_result_info r = info_of(job, i);
+      EXPECT_EQ(r.computed_tokens, missed_of(r)) << "round " << round << ", request " << i;
+      all.miss_first_seen += r.miss_first_seen;
+      all.miss_namespace += r.miss_namespace;
+      all.miss_budget += r.miss_budget;
+      all.miss_evicted += r.miss_evicted;
+      all.miss_granularity += r.miss_granularity;
+      all.miss_state += r.miss_state;
+    }
   };
   for (int32_t round = 0; round < 12; ++round) ask(round);
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_namespace_drop(engine, 0, nullptr, e); });
@@ -359,15 +376,19 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
       {"prefix_state_evictions_total", s.state_evictions}};
   for (const auto& [name, number] : numbers)
     EXPECT_EQ(value_of(metrics, name), static_cast<double>(number)) << name;
-  const std::pair<const char*, int64_t> misses[] = {
-      {"first_seen", s.miss_first_seen},   {"namespace", s.miss_namespace},
-      {"budget", s.miss_budget},           {"evicted", s.miss_evicted},
-      {"granularity", s.miss_granularity}, {"state", s.miss_state}};
+  const std::tuple<const char*, int64_t, int64_t> misses[] = {
+      {"first_seen", s.miss_first_seen, all.miss_first_seen},
+      {"namespace", s.miss_namespace, all.miss_namespace},
+      {"budget", s.miss_budget, all.miss_budget},
+      {"evicted", s.miss_evicted, all.miss_evicted},
+      {"granularity", s.miss_granularity, all.miss_granularity},
+      {"state", s.miss_state, all.miss_state}};
   int64_t missed = 0;
-  for (const auto& [reason, tokens] : misses) {
+  for (const auto& [reason, tokens, of_requests] : misses) {
     EXPECT_EQ(value_of(metrics, "prefix_cache_miss_tokens_total", "reason", reason),
               static_cast<double>(tokens))
         << reason;
+    EXPECT_EQ(tokens, of_requests) << reason;
     missed += tokens;
   }
   const std::pair<const char*, int64_t> times[] = {
@@ -422,17 +443,23 @@ TEST(EngineStats, AreTheNumbersOfTheMetrics) {
   for (const auto& [name, number] : counted) EXPECT_GT(number, 0) << name;
 }
 
-// Of a prompt that is asked again, so that its answer is guessed.
+// Of a prompt that is asked again, so that its answer is guessed and its last token read again.
 TEST(EngineStats, CountTokensOfDrafts) {
   const Engine engine = make_engine();
+  int64_t guessed = 0;
   for (const char* draft : {"0", "8", "8"}) {
     const Batch batch = make_batch(engine);
     add_generate(
         batch, {1, 2, 3, 4},
         make_options({{"max_tokens", "20"}, {"draft_tokens", draft}, {"ignore_eos", "true"}}));
-    run(engine, batch);
+    const prefix_result_info info = info_of(run(engine, batch), 0);
     const prefix_engine_stats s = stats_of(engine);
-    EXPECT_EQ(s.draft_tokens > 0, std::string(draft) != "0");
+    EXPECT_EQ(info.draft_tokens > 0, std::string(draft) != "0");
+    EXPECT_EQ(info.draft_tokens, info.draft_tokens_accepted);
+    guessed += info.draft_tokens;
+    EXPECT_EQ(s.draft_tokens, guessed);
+    EXPECT_EQ(info.miss_granularity, s.requests_finished > 1 ? 1 : 0);
+    EXPECT_EQ(info.computed_tokens, missed_of(info));
     EXPECT_EQ(s.draft_tokens, s.draft_tokens_accepted) << "the cache has what is said again";
     const auto metrics = metrics_of(engine);
     EXPECT_EQ(value_of(metrics, "prefix_draft_tokens_total"), s.draft_tokens);

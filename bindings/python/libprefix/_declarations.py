@@ -398,6 +398,8 @@ typedef struct prefix_result_info {
   int64_t prompt_tokens, cached_tokens, shared_tokens, computed_tokens, generated_tokens;
   int64_t queue_us, first_us, total_us;
   int64_t seed;
+  int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity, miss_state;
+  int64_t draft_tokens, draft_tokens_accepted;
 } prefix_result_info;
 typedef struct prefix_job_totals {
   int32_t struct_size;

@@ -76,7 +76,12 @@ Request = "Logits | Logprobs | Choices | Continuations | Embedding | Generate | 
 class Result:
     """Of one request. values: f32, what the request is for; tokens: of Generate; logprobs: of Choices, one for each
     token, and of Generate with option logprobs; error: None when it succeeded; info: counts and times; top: with option
-    top_logprobs, for each token that was generated or scored the likeliest ones of its place with their log-probabilities."""
+    top_logprobs, for each token that was generated or scored the likeliest ones of its place with their log-probabilities.
+
+    Of info, prompt_tokens is cached_tokens (found computed before this batch) + shared_tokens (computed in this batch for
+    another request) + computed_tokens (for this one). The last are the sum of the reasons why, which are those of the
+    engine's stats: miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity, miss_state; with
+    sharing=false all are 0. draft_tokens of a generation were guessed and checked, draft_tokens_accepted were right."""
     values: Any  # numpy.ndarray, or None
     tokens: numpy.ndarray | None
     logprobs: numpy.ndarray | None

@@ -189,7 +189,7 @@ class Task(Handle):
         return numbers_of("prefix_token", text.prefix_task_item_tokens, self.handle, item).tolist()
 
     def item_info(self, item: int) -> dict[str, int]:
-        """Counts and times of one item that is over: prompt_tokens, cached_tokens, shared_tokens, computed_tokens, ..."""
+        """Counts and times of one item that is over, as info of Result has them."""
         return filled("prefix_result_info", text.prefix_task_item_info, self.handle, item)
 
     def item_values(self, item: int) -> numpy.ndarray:

@@ -66,6 +66,24 @@ class Engines(WithModel):
         self.assertIn("prefix_", self.engine.metrics())
         self.assertEqual(self.engine.run([]), [])
 
+    def test_results_say_why_tokens_were_computed(self):
+        def ask(**options):
+            request = libprefix.Generate([113, 7, 113, 9], {"max_tokens": 8, "ignore_eos": True, **options})
+            return self.engine.run([request])[0].info
+
+        def missed(info):
+            found = {key[5:]: tokens for key, tokens in info.items() if key.startswith("miss_") and tokens}
+            self.assertEqual(sum(found.values()), info["computed_tokens"])
+            return found
+
+        first, again, elsewhere = ask(), ask(draft_tokens=8), ask(namespace="of nobody else")
+        self.assertEqual(missed(first), {"first_seen": 4})
+        self.assertEqual(missed(again), {"granularity": 1})
+        self.assertEqual(missed(elsewhere), {"namespace": 4})
+        self.assertEqual((first["draft_tokens"], first["draft_tokens_accepted"]), (0, 0))
+        self.assertGreater(again["draft_tokens"], 0)  # the answer is in the cache, so that all guesses are right
+        self.assertEqual(again["draft_tokens_accepted"], again["draft_tokens"])
+
     def test_numpy_tokens_and_wrong_shapes(self):
         import numpy
 

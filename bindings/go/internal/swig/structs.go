@@ -166,20 +166,28 @@ const SizeofEvent = C.sizeof_prefix_event
 
 // ResultInfo is prefix_result_info; its texts are static.
 type ResultInfo struct {
-	StructSize      int32
-	Status          int32
-	Finish          int32
-	Flags           int32
-	UserTag         int64
-	PromptTokens    int64
-	CachedTokens    int64
-	SharedTokens    int64
-	ComputedTokens  int64
-	GeneratedTokens int64
-	QueueUs         int64
-	FirstUs         int64
-	TotalUs         int64
-	Seed            int64
+	StructSize          int32
+	Status              int32
+	Finish              int32
+	Flags               int32
+	UserTag             int64
+	PromptTokens        int64
+	CachedTokens        int64
+	SharedTokens        int64
+	ComputedTokens      int64
+	GeneratedTokens     int64
+	QueueUs             int64
+	FirstUs             int64
+	TotalUs             int64
+	Seed                int64
+	MissFirstSeen       int64
+	MissNamespace       int64
+	MissBudget          int64
+	MissEvicted         int64
+	MissGranularity     int64
+	MissState           int64
+	DraftTokens         int64
+	DraftTokensAccepted int64
 }
 
 const SizeofResultInfo = C.sizeof_prefix_result_info
@@ -543,6 +551,22 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_result_info{}.total_us) - unsafe.Offsetof(ResultInfo{}.TotalUs)]byte
 	_ [unsafe.Offsetof(ResultInfo{}.Seed) - unsafe.Offsetof(C.prefix_result_info{}.seed)]byte
 	_ [unsafe.Offsetof(C.prefix_result_info{}.seed) - unsafe.Offsetof(ResultInfo{}.Seed)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissFirstSeen) - unsafe.Offsetof(C.prefix_result_info{}.miss_first_seen)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_first_seen) - unsafe.Offsetof(ResultInfo{}.MissFirstSeen)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissNamespace) - unsafe.Offsetof(C.prefix_result_info{}.miss_namespace)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_namespace) - unsafe.Offsetof(ResultInfo{}.MissNamespace)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissBudget) - unsafe.Offsetof(C.prefix_result_info{}.miss_budget)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_budget) - unsafe.Offsetof(ResultInfo{}.MissBudget)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissEvicted) - unsafe.Offsetof(C.prefix_result_info{}.miss_evicted)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_evicted) - unsafe.Offsetof(ResultInfo{}.MissEvicted)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissGranularity) - unsafe.Offsetof(C.prefix_result_info{}.miss_granularity)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_granularity) - unsafe.Offsetof(ResultInfo{}.MissGranularity)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.MissState) - unsafe.Offsetof(C.prefix_result_info{}.miss_state)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.miss_state) - unsafe.Offsetof(ResultInfo{}.MissState)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.DraftTokens) - unsafe.Offsetof(C.prefix_result_info{}.draft_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.draft_tokens) - unsafe.Offsetof(ResultInfo{}.DraftTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.DraftTokensAccepted) - unsafe.Offsetof(C.prefix_result_info{}.draft_tokens_accepted)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.draft_tokens_accepted) - unsafe.Offsetof(ResultInfo{}.DraftTokensAccepted)]byte
 	_ [unsafe.Sizeof(JobTotals{}) - C.sizeof_prefix_job_totals]byte
 	_ [C.sizeof_prefix_job_totals - unsafe.Sizeof(JobTotals{})]byte
 	_ [unsafe.Offsetof(JobTotals{}.StructSize) - unsafe.Offsetof(C.prefix_job_totals{}.struct_size)]byte

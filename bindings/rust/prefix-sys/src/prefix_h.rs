@@ -565,10 +565,18 @@ pub struct prefix_result_info {
     pub first_us: i64,
     pub total_us: i64,
     pub seed: i64,
+    pub miss_first_seen: i64,
+    pub miss_namespace: i64,
+    pub miss_budget: i64,
+    pub miss_evicted: i64,
+    pub miss_granularity: i64,
+    pub miss_state: i64,
+    pub draft_tokens: i64,
+    pub draft_tokens_accepted: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_result_info"][::core::mem::size_of::<prefix_result_info>() - 96usize];
+    ["Size of prefix_result_info"][::core::mem::size_of::<prefix_result_info>() - 160usize];
     ["Alignment of prefix_result_info"][::core::mem::align_of::<prefix_result_info>() - 8usize];
     ["Offset of field: prefix_result_info::struct_size"]
         [::core::mem::offset_of!(prefix_result_info, struct_size) - 0usize];
@@ -598,6 +606,22 @@ const _: () = {
         [::core::mem::offset_of!(prefix_result_info, total_us) - 80usize];
     ["Offset of field: prefix_result_info::seed"]
         [::core::mem::offset_of!(prefix_result_info, seed) - 88usize];
+    ["Offset of field: prefix_result_info::miss_first_seen"]
+        [::core::mem::offset_of!(prefix_result_info, miss_first_seen) - 96usize];
+    ["Offset of field: prefix_result_info::miss_namespace"]
+        [::core::mem::offset_of!(prefix_result_info, miss_namespace) - 104usize];
+    ["Offset of field: prefix_result_info::miss_budget"]
+        [::core::mem::offset_of!(prefix_result_info, miss_budget) - 112usize];
+    ["Offset of field: prefix_result_info::miss_evicted"]
+        [::core::mem::offset_of!(prefix_result_info, miss_evicted) - 120usize];
+    ["Offset of field: prefix_result_info::miss_granularity"]
+        [::core::mem::offset_of!(prefix_result_info, miss_granularity) - 128usize];
+    ["Offset of field: prefix_result_info::miss_state"]
+        [::core::mem::offset_of!(prefix_result_info, miss_state) - 136usize];
+    ["Offset of field: prefix_result_info::draft_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, draft_tokens) - 144usize];
+    ["Offset of field: prefix_result_info::draft_tokens_accepted"]
+        [::core::mem::offset_of!(prefix_result_info, draft_tokens_accepted) - 152usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]

@@ -139,6 +139,24 @@ pub struct ResultInfo {
     pub total: Duration,
     /// Of a generation's draws.
     pub seed: i64,
+    /// Tokens computed since nobody had asked for them before. This and the next five are the reasons of
+    /// [`Stats`](crate::Stats), whose counters are the sums of these: together they are `computed_tokens`,
+    /// and 0 with option `sharing=false`.
+    pub miss_first_seen: u64,
+    /// Tokens computed since only another namespace had them.
+    pub miss_namespace: u64,
+    /// Tokens computed since they had made room (`cache_bytes`, a quota).
+    pub miss_budget: u64,
+    /// Tokens computed since they were dropped, expired or not kept.
+    pub miss_evicted: u64,
+    /// Tokens computed although they are there, for a result at them.
+    pub miss_granularity: u64,
+    /// Tokens computed although their keys are there, since no state of the recurrent layers was.
+    pub miss_state: u64,
+    /// Tokens of a generation that were guessed and checked (option `draft_tokens`).
+    pub draft_tokens: u64,
+    /// Those of them that the model said as well.
+    pub draft_tokens_accepted: u64,
 }
 
 impl From<sys::prefix_result_info> for ResultInfo {
@@ -159,6 +177,14 @@ impl From<sys::prefix_result_info> for ResultInfo {
             first_us,
             total_us,
             seed,
+            miss_first_seen,
+            miss_namespace,
+            miss_budget,
+            miss_evicted,
+            miss_granularity,
+            miss_state,
+            draft_tokens,
+            draft_tokens_accepted,
         } = c;
         ResultInfo {
             status: Status::from_code(status),
@@ -181,6 +207,14 @@ impl From<sys::prefix_result_info> for ResultInfo {
             first: Duration::from_micros(count(first_us)),
             total: Duration::from_micros(count(total_us)),
             seed,
+            miss_first_seen: count(miss_first_seen),
+            miss_namespace: count(miss_namespace),
+            miss_budget: count(miss_budget),
+            miss_evicted: count(miss_evicted),
+            miss_granularity: count(miss_granularity),
+            miss_state: count(miss_state),
+            draft_tokens: count(draft_tokens),
+            draft_tokens_accepted: count(draft_tokens_accepted),
         }
     }
 }

@@ -318,6 +318,37 @@ fn namespaces_of_several_parts() {
 }
 
 #[test]
+fn results_say_why_tokens_were_computed() {
+    let engine = engine();
+    let ask = |options: prefix::Options| {
+        let options = options.set("max_tokens", 8).unwrap();
+        let options = options.set("ignore_eos", true).unwrap();
+        let mut batch = engine.batch().unwrap();
+        batch
+            .add(Request::generate(&[1, 2, 3, 4]).options(&options))
+            .unwrap();
+        engine.run(&batch).unwrap().info(0).unwrap()
+    };
+    let plain = || prefix::Options::new().unwrap();
+    let first = ask(plain());
+    assert_eq!((first.miss_first_seen, first.computed_tokens), (4, 4));
+    assert_eq!(first.draft_tokens, 0);
+    let again = ask(plain().set("draft_tokens", 8).unwrap());
+    assert_eq!((again.miss_granularity, again.computed_tokens), (1, 1));
+    assert!(again.draft_tokens > 0, "the answer is in the cache");
+    assert_eq!(again.draft_tokens_accepted, again.draft_tokens);
+    let elsewhere = ask(plain().set("namespace", "of nobody else").unwrap());
+    assert_eq!(
+        (elsewhere.miss_namespace, elsewhere.computed_tokens),
+        (4, 4)
+    );
+    engine.cache().evict(&[]).unwrap();
+    let evicted = ask(plain());
+    assert_eq!((evicted.miss_evicted, evicted.computed_tokens), (4, 4));
+    assert_eq!(evicted.miss_budget + evicted.miss_state, 0);
+}
+
+#[test]
 fn stats_say_why_tokens_were_computed() {
     let engine = engine();
     warm(&engine, &prompt(40));

@@ -429,10 +429,10 @@ typedef struct prefix_engine_stats {
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
-  /* Why tokens had to be computed, as far as it is remembered (of some 32,000 pages that were asked
-   * for last): never asked for before; only in another namespace; they made room (cache_bytes,
-   * quota); they were dropped, expired or not kept; they are there, and a result at them was asked
-   * for. */
+  /* Why tokens had to be computed, of requests that ended (prefix_result_info has those of each),
+   * as far as it is remembered (of some 32,000 pages that were asked for last): never asked for
+   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
+   * expired or not kept; they are there, and a result at them was asked for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
   /* Of models with recurrent layers. miss_state: tokens whose keys are there, but no state of the
    * recurrent layers to go on from. States in the cache, now, and their bytes, which are pages too;
@@ -775,7 +775,10 @@ PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const pref
  * They stay in the cache with their tokens: those that a request of this task or of choices has
  * asked for before have the same bits, and nothing is computed for them (but by recurrent
  * layers, which go over all tokens from the last state on where one is not known). With option
- * top_logprobs, which this task and the continuations below take too, they are computed again. */
+ * top_logprobs, which this task and the continuations below take too, they are computed again.
+ * The last token is scored by the row of the one before it: it takes no row and no room in the
+ * cache, which has the text without it. So does the last token of each choice and continuation:
+ * a thousand choices of one token take the rows of their prompt alone. */
 PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
@@ -934,9 +937,36 @@ typedef struct prefix_result_info {
   int64_t prompt_tokens, cached_tokens, shared_tokens, computed_tokens, generated_tokens;
   int64_t queue_us, first_us, total_us; /* since submission: first step, first result, end */
   int64_t seed;                         /* generate: of its draws */
+  /* Why tokens of the prompt were computed, by the reasons of prefix_engine_stats, whose counters
+   * are the sums of these: together they are computed_tokens. With sharing=false all are 0. */
+  int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity, miss_state;
+  /* generate, with option draft_tokens: tokens that were guessed and checked, and those of them
+   * that the model said as well. */
+  int64_t draft_tokens, draft_tokens_accepted;
 } prefix_result_info;
-#define PREFIX_RESULT_INFO_INIT \
-  {(int32_t)sizeof(prefix_result_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define PREFIX_RESULT_INFO_INIT         \
+  {(int32_t)sizeof(prefix_result_info), \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0,                                   \
+   0}
 
 /* What the whole job did; complete when it is done. */
 typedef struct prefix_job_totals {

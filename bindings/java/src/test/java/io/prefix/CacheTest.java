@@ -284,6 +284,34 @@ class CacheTest {
         }
     }
 
+    private static Result ask(Engine engine, Options options) throws Exception {
+        try (Batch batch = engine.batch()) {
+            batch.add(Request.generate(1, 2, 3, 4).options(options.set("max_tokens", 8).set("ignore_eos", true)));
+            try (Job job = engine.run(batch)) {
+                return job.result(0);
+            }
+        }
+    }
+
+    @Test
+    void resultsSayWhyTokensWereComputed() throws Exception {
+        try (Engine engine = Support.open()) {
+            Result first = ask(engine, new Options());
+            assertTrue(first.missFirstSeen() == 4 && first.computedTokens() == 4, first.toString());
+            assertEquals(0, first.draftTokens());
+            Result again = ask(engine, Options.of("draft_tokens", 8));
+            assertTrue(again.missGranularity() == 1 && again.computedTokens() == 1, again.toString());
+            // The answer is in the cache.
+            assertTrue(again.draftTokens() > 0 && again.draftTokensAccepted() == again.draftTokens(), again.toString());
+            Result elsewhere = ask(engine, Options.of("namespace", "of nobody else"));
+            assertTrue(elsewhere.missNamespace() == 4 && elsewhere.computedTokens() == 4, elsewhere.toString());
+            engine.cache().evict();
+            Result evicted = ask(engine, new Options());
+            assertTrue(evicted.missEvicted() == 4 && evicted.computedTokens() == 4, evicted.toString());
+            assertEquals(0, evicted.missBudget() + evicted.missState());
+        }
+    }
+
     @Test
     void statsSayWhyTokensWereComputed() throws Exception {
         try (Engine engine = Support.open()) {

@@ -118,7 +118,7 @@ public final class Layout {
     public static final int EVENT_COUNT = 56;
     public static final int EVENT_TIME_US = 64;
 
-    public static final int RESULT_INFO_SIZE = 96;
+    public static final int RESULT_INFO_SIZE = 160;
     public static final int RESULT_INFO_STRUCT_SIZE = 0;
     public static final int RESULT_INFO_STATUS = 4;
     public static final int RESULT_INFO_FINISH = 8;
@@ -133,6 +133,14 @@ public final class Layout {
     public static final int RESULT_INFO_FIRST_US = 72;
     public static final int RESULT_INFO_TOTAL_US = 80;
     public static final int RESULT_INFO_SEED = 88;
+    public static final int RESULT_INFO_MISS_FIRST_SEEN = 96;
+    public static final int RESULT_INFO_MISS_NAMESPACE = 104;
+    public static final int RESULT_INFO_MISS_BUDGET = 112;
+    public static final int RESULT_INFO_MISS_EVICTED = 120;
+    public static final int RESULT_INFO_MISS_GRANULARITY = 128;
+    public static final int RESULT_INFO_MISS_STATE = 136;
+    public static final int RESULT_INFO_DRAFT_TOKENS = 144;
+    public static final int RESULT_INFO_DRAFT_TOKENS_ACCEPTED = 152;
 
     public static final int JOB_TOTALS_SIZE = 88;
     public static final int JOB_TOTALS_STRUCT_SIZE = 0;
