@@ -6,6 +6,7 @@
 
 #include "generation_support.h"
 #include "poisoned_checkpoint.h"
+#include "recurrent_support.h"
 #include "scheduler_fixture.h"
 
 namespace prefix {
@@ -40,6 +41,13 @@ struct Drafts : SchedulerTest {
     tree->drop(scheduler->roots().root_of(0, 100, 0));
     EXPECT_EQ(pool->used(), 0);
   }
+  // An answer all of which can be guessed.
+  static RequestSpec repeating(int32_t first = 5) {
+    RequestSpec spec = drafting(generate(Tokens(40, 4), 60));
+    spec.tokens[0] = first;
+    spec.sampling.allowed_tokens = {4};
+    return spec;
+  }
   int64_t accepted() const { return scheduler->counters().drafts_accepted; }
   int64_t drafted() const { return scheduler->counters().drafted; }
 };
@@ -58,6 +66,9 @@ TEST_F(Drafts, ReadAnAnswerThatIsInTheCache) {
   EXPECT_LE(steps, 1 + 1 + 1 + 6) << "drafts of 4, 8, then 16";
   EXPECT_GE(steps, 90 / 17);
   EXPECT_EQ(accepted(), drafted()) << "all were right";
+  EXPECT_EQ(first.usage.drafted, 0);
+  EXPECT_EQ(job->result(0).usage.drafted, drafted());
+  EXPECT_EQ(job->result(0).usage.drafts_accepted, accepted());
   EXPECT_EQ(job->result(0).usage.computed, 0 + 1) << "the prompt's last token";
   EXPECT_EQ(scheduler->counters().rows - rows, 90) << "one for each token, as without drafts";
   expect_all_given_back();
@@ -200,11 +211,20 @@ TEST_F(Drafts, OfAllKindsOfGenerationsChangeNoBit) {
       if (random() % 5) spec.draft_tokens = 1 + static_cast<int32_t>(random() % 32);
     const auto job = submit(guessing);
     run_all();
+    int64_t drafted_of_requests = 0, accepted_of_requests = 0;
     for (size_t i = 0; i < batch.size(); ++i) {
       ASSERT_TRUE(same_bits(job->result(i), plain->result(i)))
           << "round " << round << ", request " << i << ": " << job->result(i).message;
       ASSERT_EQ(job->result(i).finish, plain->result(i).finish);
+      const Usage& usage = job->result(i).usage;
+      if (guessing[i].draft_tokens == 0) {
+        ASSERT_EQ(usage.drafted, 0);
+      }
+      drafted_of_requests += usage.drafted;
+      accepted_of_requests += usage.drafts_accepted;
     }
+    ASSERT_EQ(drafted_of_requests, drafted());
+    ASSERT_EQ(accepted_of_requests, accepted());
     right += accepted();
     wrong += drafted() - accepted();
     expect_all_given_back();
@@ -306,7 +326,57 @@ TEST_F(Drafts, WithNumbersThatAreNotFiniteSpoilNothing) {
   }
 }
 
-// Steps with more rows than are cheap have no drafts.
+// What a constraint allows behind a guess is not known before it is right.
+TEST_F(Drafts, AreNotMadeBesideAConstraint) {
+  SumsConstraint sums;
+  RequestSpec constrained = repeating(5);
+  constrained.constraint = sums.constraint();
+  const auto job = submit({constrained, repeating(6)});
+  run_all();
+  for (const size_t i : {0, 1}) {
+    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+    EXPECT_EQ(job->result(i).tokens, Tokens(60, 4));
+  }
+  EXPECT_EQ(job->result(0).usage.drafted, 0);
+  EXPECT_GT(job->result(1).usage.drafted, 0);
+  EXPECT_EQ(sums.ended, sums.begun);
+}
+
+// Their states would have to go back.
+TEST_F(Drafts, AreNotMadeByModelsWithRecurrentLayers) {
+  for (const char* family : {"granite", "qwen", "nemotron", "lfm2"}) {
+    const TinyCheckpoint checkpoint(hybrid_shape(family));
+    open(checkpoint, 200, 2048);
+    for (int again = 0; again < 2; ++again) {  // then the answer is in the cache
+      const RequestResult result = run(repeating());
+      EXPECT_EQ(result.tokens, Tokens(60, 4)) << family << result.message;
+    }
+    EXPECT_EQ(drafted(), 0) << family;
+  }
+}
+
+// Behind a window of every layer pages are given back that a path which shrinks would need; other
+// paths are whole.
+TEST_F(Drafts, AreNotMadeWhereEveryLayerHasAWindow) {
+  tools::CheckpointShape shape;
+  shape.architecture = "mistral";
+  shape.window = 33;
+  shape.windows = "ss";
+  {
+    const TinyCheckpoint checkpoint(shape);
+    open(checkpoint, 100, 2048, shape.window);
+    for (int again = 0; again < 2; ++again) EXPECT_EQ(run(repeating()).tokens, Tokens(60, 4));
+    EXPECT_EQ(drafted(), 0);
+  }
+  shape.architecture = "qwen3";
+  shape.windows = "sf";
+  const TinyCheckpoint checkpoint(shape);
+  open(checkpoint, 100, 2048);
+  EXPECT_EQ(run(repeating()).tokens, Tokens(60, 4));
+  EXPECT_GT(drafted(), 0);
+}
+
+// Where generations alone take more rows than are cheap, there are no drafts.
 TEST_F(Drafts, AreNotMadeWhereRowsCost) {
   std::vector<RequestSpec> batch;
   for (int32_t i = 0; i < 40; ++i) {
@@ -326,6 +396,19 @@ TEST_F(Drafts, AreNotMadeWhereRowsCost) {
     EXPECT_LE(drafted() - before, 32 - generations);
   }
   EXPECT_GT(drafted(), 0);
+}
+
+// The rows of prompts in the same step are none of those.
+TEST_F(Drafts, AreMadeBesideThePromptsOfOthers) {
+  const auto job = submit({repeating()});
+  for (int i = 0; i < 3; ++i) step();
+  const int64_t before = drafted();
+  const auto other = submit({logits_of(text(9, 100))});
+  step();
+  EXPECT_TRUE(other->done());
+  EXPECT_GT(drafted() - before, 0);
+  run_all();
+  EXPECT_EQ(job->result(0).tokens, Tokens(60, 4));
 }
 
 // Cancelled with a draft in its path, it leaves none of it.

@@ -130,17 +130,18 @@ TEST_F(MissReasonsTest, ItWasNotKept) {
   EXPECT_EQ(run(*engine, text(1)), Misses{.evicted = 96});
 }
 
-// The prompt belongs to the first choice; the other choices are tokens of their own.
+// The prompt belongs to the first choice; the other choices are tokens of their own. The third shares
+// what the first one keeps: all but its last token, which is scored and not stored.
 TEST_F(MissReasonsTest, ChoicesCountTooAndOnce) {
   const auto engine = open_engine(100, {{"rows", "1000"}});
   RequestSpec choices = logits_of(text(1, 64));
   choices.task = Task::kChoices;
   choices.choices = {text(5, 40), text(6, 3), text(5, 50)};
-  EXPECT_EQ(run(*engine, choices), Misses{.first_seen = 64 + 40 + 3 + 10});
+  EXPECT_EQ(run(*engine, choices), Misses{.first_seen = 64 + 40 + 3 + 11});
   engine->cache_evict(0, choices.tokens.data(), 64);
   const Misses again = run(*engine, choices);
   // What does not fill a page after what is found is not known again.
-  EXPECT_EQ(again, (Misses{.first_seen = 3 + 10, .evicted = 40, .granularity = 1}));
+  EXPECT_EQ(again, (Misses{.first_seen = 3 + 11, .evicted = 40, .granularity = 1}));
 }
 
 // An oracle with a set of all pages that were ever asked for.
