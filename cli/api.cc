@@ -136,8 +136,7 @@ std::vector<std::vector<TopToken>> top_of(const Job& job, size_t index, size_t t
 Result result_of(const Job& job, size_t index, const std::vector<size_t>& choices, size_t top) {
   const prefix_result_info info = job.info(index);
   Result result;
-  result.usage = {info.prompt_tokens, info.cached_tokens, info.shared_tokens, info.computed_tokens,
-                  info.generated_tokens};
+  result.usage.add(info);
   result.finish = finish_name(info.finish);
   result.seed = info.seed;
   // Also of a cancelled request: what was made before it ended.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "common.h"
 
@@ -14,9 +15,28 @@ std::string top_text(const Result& result) {
   return result.top.empty() ? "" : ",\"top_logprobs\":" + list_text(result.top);
 }
 
+constexpr std::array<std::string_view, 6> kReasons = {"first_seen", "namespace",   "budget",
+                                                      "evicted",    "granularity", "state"};
+
+// Only those that were; empty when none was.
+std::string missed_text(const Usage& u) {
+  std::string text;
+  for (size_t i = 0; i < kReasons.size(); ++i)
+    if (u.missed[i] > 0)
+      text += cat(text.empty() ? "" : ",", "\"", kReasons[i], "\":", u.missed[i]);
+  return text.empty() ? text : cat(",\"missed\":{", text, "}");
+}
+
+std::string drafts_text(const Usage& u) {
+  if (u.draft_tokens == 0) return "";
+  return cat(",\"draft_tokens\":", u.draft_tokens,
+             ",\"draft_tokens_accepted\":", u.draft_tokens_accepted);
+}
+
 std::string usage_text(const Usage& u) {
   return cat("{\"prompt\":", u.prompt, ",\"cached\":", u.cached, ",\"shared\":", u.shared,
-             ",\"computed\":", u.computed, ",\"generated\":", u.generated, "}");
+             ",\"computed\":", u.computed, ",\"generated\":", u.generated, missed_text(u),
+             drafts_text(u), "}");
 }
 
 // Whether the request drew from chance without a seed of its own, so that only the one it was given
@@ -58,6 +78,20 @@ std::string payload(const Request& request, const Result& result) {
 }
 
 }  // namespace
+
+void Usage::add(const prefix_result_info& info) {
+  prompt += info.prompt_tokens;
+  cached += info.cached_tokens;
+  shared += info.shared_tokens;
+  computed += info.computed_tokens;
+  generated += info.generated_tokens;
+  const std::array<int64_t, 6> more = {info.miss_first_seen,  info.miss_namespace,
+                                       info.miss_budget,      info.miss_evicted,
+                                       info.miss_granularity, info.miss_state};
+  for (size_t i = 0; i < more.size(); ++i) missed[i] += more[i];
+  draft_tokens += info.draft_tokens;
+  draft_tokens_accepted += info.draft_tokens_accepted;
+}
 
 std::string float_text(float value) {
   if (!std::isfinite(value)) return "null";  // not of a result: such a request fails

@@ -1,6 +1,9 @@
 // Results as JSON Lines.
 #pragma once
 
+#include <prefix.h>
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,13 +13,19 @@
 
 namespace prefix_cli {
 
-// prompt = cached + shared + computed
+// Tokens of a request, or of all items of a task. prompt = cached + shared + computed, and computed
+// the sum of the reasons why they were.
 struct Usage {
   int64_t prompt = 0;
   int64_t cached = 0;
   int64_t shared = 0;
   int64_t computed = 0;
   int64_t generated = 0;
+  std::array<int64_t, 6> missed{};  // by reason, in the order of the library
+  int64_t draft_tokens = 0;
+  int64_t draft_tokens_accepted = 0;
+
+  void add(const prefix_result_info& info);
 };
 
 // One of the likeliest at its place.

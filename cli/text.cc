@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <prefix_text.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -123,7 +124,8 @@ class LibraryText : public Text {
 
   TextTaskResult run(prefix_engine* engine, const TextTask& task, int64_t interval_ms,
                      const Show& show) override {
-    const Handle handle(f_, create(engine, task));
+    const prefix::Options options(task.options.dump());
+    const Handle handle(f_, create(engine, task, options));
     fill(handle.task, task);
     prefix_error error = PREFIX_ERROR_INIT;
     check(f_.prefix_task_submit(handle.task, &error), error);
@@ -135,7 +137,7 @@ class LibraryText : public Text {
       f_.prefix_task_count(handle.task, &all, nullptr);
       show(static_cast<int64_t>(done), static_cast<int64_t>(all));
     }
-    return collect(handle.task, task);
+    return collect(handle.task, task, options);
   }
 
   std::unique_ptr<Stream> stream() override { return std::make_unique<LibraryStream>(*this); }
@@ -190,8 +192,7 @@ class LibraryText : public Text {
     std::vector<size_t> lengths;
   };
 
-  prefix_task* create(prefix_engine* engine, const TextTask& task) {
-    const prefix::Options options(task.options.dump());
+  prefix_task* create(prefix_engine* engine, const TextTask& task, const prefix::Options& options) {
     prefix_task* out = nullptr;
     prefix_error error = PREFIX_ERROR_INIT;
     check(f_.prefix_task_create(engine, tokenizer_, task.kind.data(), task.kind.size(),
@@ -216,8 +217,17 @@ class LibraryText : public Text {
           error);
   }
 
-  TextTaskResult collect(prefix_task* task, const TextTask& given) {
+  // What the options make the library say of each text; it reads their values in every form.
+  static void ask(const prefix::Options& options, TextTaskResult& r) {
+    r.has_top = options.value("top_logprobs") != "0";
+    r.has_scored = r.has_top || options.value("logprobs") == "true";
+    r.has_seeds = std::strtod(options.value("temperature").c_str(), nullptr) > 0 &&
+                  options.value("seed") == "-1";
+  }
+
+  TextTaskResult collect(prefix_task* task, const TextTask& given, const prefix::Options& options) {
     TextTaskResult r;
+    if (given.writes_text()) ask(options, r);
     prefix_error error = PREFIX_ERROR_INIT;
     size_t items = 0, width = 0;
     check(f_.prefix_task_count(task, &items, &error), error);
@@ -254,11 +264,7 @@ class LibraryText : public Text {
     prefix_error error = PREFIX_ERROR_INIT;
     prefix_result_info info = PREFIX_RESULT_INFO_INIT;
     check(f_.prefix_task_item_info(task, index, &info, &error), error);
-    r.usage.prompt += info.prompt_tokens;
-    r.usage.cached += info.cached_tokens;
-    r.usage.shared += info.shared_tokens;
-    r.usage.computed += info.computed_tokens;
-    r.usage.generated += info.generated_tokens;
+    r.usage.add(info);
     const auto words = [&](auto get) {
       return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
         return get(task, index, out, n, needed, e);
@@ -272,11 +278,11 @@ class LibraryText : public Text {
     if (!given.writes_text()) return;
     r.texts.push_back(words(f_.prefix_task_item_partial_text));
     r.finish.emplace_back(finish_name(info.finish));
-    r.seeds.push_back(info.seed);
-    if (given.wants_logprobs()) r.scored.push_back(scored(task, index, given));
+    if (r.has_seeds) r.seeds.push_back(info.seed);
+    if (r.has_scored) r.scored.push_back(scored(task, index, r.has_top));
   }
 
-  TextTaskResult::Scored scored(prefix_task* task, size_t index, const TextTask& given) {
+  TextTaskResult::Scored scored(prefix_task* task, size_t index, bool with_top) {
     TextTaskResult::Scored found;
     prefix_error error = PREFIX_ERROR_INIT;
     size_t n = 0;
@@ -288,7 +294,7 @@ class LibraryText : public Text {
     check(f_.prefix_task_item_logprobs(task, index, 0, found.tokens.data(), n, &n,
                                        found.logprobs.data(), n, nullptr, 0, &error),
           error);
-    for (size_t place = 0; given.wants_top() && place < n; ++place)
+    for (size_t place = 0; with_top && place < n; ++place)
       found.top.push_back(likely(task, index, place));
     return found;
   }

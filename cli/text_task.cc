@@ -204,38 +204,22 @@ std::string written(const TextTask& task, const TextTaskResult& r) {
     return [&list](size_t i) { return quoted(list[i]); };
   };
   std::string out = of_texts(name, task, r.texts.size(), quoted_of(r.texts));
-  if (task.wants_seeds())
+  if (r.has_seeds)
     out += of_texts("seed", task, r.seeds.size(),
                     [&](size_t i) { return std::to_string(r.seeds[i]); });
   const size_t texts = r.scored.size();
-  if (task.wants_logprobs()) {
+  if (r.has_scored) {
     out += of_texts("tokens", task, texts, [&](size_t i) { return list_text(r.scored[i].tokens); });
     out += of_texts("logprobs", task, texts,
                     [&](size_t i) { return list_text(r.scored[i].logprobs); });
   }
-  if (task.wants_top())
+  if (r.has_top)
     out +=
         of_texts("top_logprobs", task, texts, [&](size_t i) { return list_text(r.scored[i].top); });
   return out + of_texts("finish", task, r.finish.size(), quoted_of(r.finish));
 }
 
 }  // namespace
-
-bool TextTask::wants_seeds() const {
-  const auto temperature = options.find("temperature");
-  return temperature != options.end() && temperature->is_number() &&
-         temperature->get<double>() > 0 && options.value("seed", OrderedJson(-1)) == -1;
-}
-
-// The library takes texts for flags and numbers, too, and has checked them.
-bool TextTask::wants(std::string_view option) const {
-  const auto found = options.find(option);
-  if (found == options.end()) return false;
-  constexpr std::array<std::string_view, 6> kNothing = {"false", "0", "off", "null", "", "-0"};
-  const std::string value =
-      found->is_string() ? found->get_ref<const std::string&>() : found->dump();
-  return std::find(kNothing.begin(), kNothing.end(), value) == kNothing.end();
-}
 
 bool is_text_task(const OrderedJson& object) { return find_reader(object) != nullptr; }
 

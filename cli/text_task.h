@@ -33,14 +33,6 @@ struct TextTask {
   // Of one that writes texts.
   size_t items() const { return is_product ? firsts.size() * seconds.size() : firsts.size(); }
   bool writes_text() const { return kind != "rerank" && kind != "classify"; }
-  // Options of its texts' tokens.
-  bool wants_logprobs() const { return wants("logprobs") || wants_top(); }
-  bool wants_top() const { return wants("top_logprobs"); }
-  // It draws from chance without a seed of its own: only those of the results can repeat it.
-  bool wants_seeds() const;
-
- private:
-  bool wants(std::string_view option) const;
 };
 
 // Whether a line is one, by its field "task".
@@ -55,7 +47,9 @@ struct TextTaskResult {
   std::vector<std::vector<int64_t>> order;  // of each row
   std::vector<std::string> texts;
   std::vector<std::string> finish;  // of each text
-  std::vector<int64_t> seeds;       // of each text
+  // Of each text, where it draws from chance without a seed of its own, so that only this one can
+  // repeat it.
+  std::vector<int64_t> seeds;
   // The tokens of a text; top where the likeliest ones of each place were asked for.
   struct Scored {
     std::vector<int32_t> tokens;
@@ -63,6 +57,7 @@ struct TextTaskResult {
     std::vector<std::vector<TopToken>> top;
   };
   std::vector<Scored> scored;  // of each text, where log-probabilities were asked for
+  bool has_seeds = false, has_scored = false, has_top = false;
   struct Failed {
     size_t item;
     std::string status, message;

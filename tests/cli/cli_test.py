@@ -48,6 +48,23 @@ class Run(unittest.TestCase):
             u = result["usage"]
             self.assertEqual(u["prompt"], u["cached"] + u["shared"] + u["computed"])
             self.assertEqual((u["shared"], u["computed"]), (0, 4) if i == 0 else (3, 1))
+            self.assertEqual(u["missed"], {"first_seen": u["computed"]})
+            self.assertNotIn("draft_tokens", u)
+
+    def test_usage_says_why_tokens_were_computed_and_what_was_guessed(self):
+        def asked(**more):
+            return {"tokens": [1, 5, 9, 12], "max_tokens": 8, "ignore_eos": True, **more}
+        flush = {"flush": True}
+        scored = {"tokens": [1, 5, 9, 12], "task": "logprobs", "namespace": "of nobody else"}
+        lines = run([asked(), flush, asked(draft_tokens=8), flush, scored, flush, scored])
+        first, again, elsewhere, known = (line["usage"] for line in lines)
+        self.assertEqual(first["missed"], {"first_seen": 4})
+        self.assertEqual((again["computed"], again["missed"]), (1, {"granularity": 1}))
+        self.assertGreater(again["draft_tokens"], 0)
+        self.assertEqual(again["draft_tokens_accepted"], again["draft_tokens"], "the answer is in the cache")
+        self.assertEqual(elsewhere["missed"], {"namespace": 4})
+        self.assertEqual(known["computed"], 0, "log-probabilities stay in the cache")
+        self.assertNotIn("missed", known)
 
     def test_id_defaults_to_the_line_number(self):
         request = json.dumps({"tokens": [1, 2], "task": "logits", "ids": [1]})

@@ -235,7 +235,7 @@ class WithText(unittest.TestCase):
             {"task": "chat", "messages": talk, **several},
             {"task": "chat", "conversations": [talk, talk], **several},
             {"task": "answer", "recipe": "extractive-qa", "context": "w5 w6", "questions": ["w7", "w8"], **several},
-            {"task": "generate", "prompts": ["w7"], **options, "samples": 4},
+            {"task": "generate", "prompts": ["w7"], **options, "temperature": "300", "samples": 4},
             {"task": "generate", "prompts": [], **several},
             {"task": "classify", "texts": ["w5"], "labels": ["w7"], "samples": 2},
         ] + [{"task": "generate", "prompts": ["w5 w6", "w7"], **options, "seed": 5 + k} for k in range(3)], code=1)
