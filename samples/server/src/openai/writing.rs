@@ -26,6 +26,7 @@ use super::api::Api;
 use super::asked::{self, Asked};
 use super::form::{Form, Rule};
 use super::logprobs::{self, Tokens, Told};
+use super::usage;
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind, Result};
@@ -130,7 +131,7 @@ async fn write_by(
         };
         let mut answer = head;
         answer["choices"] = json!(choices);
-        answer["usage"] = usage(&task, samples)?;
+        answer["usage"] = usage::of(&task, samples)?;
         return Ok(Json(answer).into_response());
     }
     let task = call
@@ -274,7 +275,7 @@ impl Flow {
                     if self.with_usage {
                         let mut last = self.head.clone();
                         last["choices"] = json!([]);
-                        last["usage"] = usage(&self.task, self.samples)?;
+                        last["usage"] = usage::of(&self.task, self.samples)?;
                         self.send(&last);
                     }
                     self.ready.push_back("data: [DONE]\n\n".into());
@@ -337,26 +338,4 @@ fn finish_of(finish: Finish) -> &'static str {
         Finish::Length => "length",
         _ => "stop",
     }
-}
-
-/// A prompt counts once, however many texts it has.
-fn usage(task: &Task, samples: usize) -> Result<Value> {
-    let (mut prompt, mut cached, mut new) = (0, 0, 0);
-    for first in (0..task.len()).step_by(samples) {
-        let infos = (first..first + samples).map(|item| task.info(item));
-        let infos: Vec<_> = infos.collect::<prefix::Result<_>>()?;
-        prompt += infos[0].prompt_tokens;
-        new += infos.iter().map(|info| info.generated_tokens).sum::<u64>();
-        // What one of them had to compute was not there yet.
-        let found = infos
-            .iter()
-            .map(|info| info.cached_tokens + info.shared_tokens);
-        cached += found.min().unwrap_or(0);
-    }
-    Ok(json!({
-        "prompt_tokens": prompt,
-        "completion_tokens": new,
-        "total_tokens": prompt + new,
-        "prompt_tokens_details": {"cached_tokens": cached},
-    }))
 }

@@ -127,16 +127,23 @@ fn what_answers_share_with_each_other_was_not_cached() {
     let body = json!({"prompt": prompt, "max_tokens": 2, "n": 5});
     let of = |answer: &Value| {
         let usage = &answer["usage"];
-        let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
-        (usage["prompt_tokens"].as_u64().unwrap(), cached.unwrap())
+        let details = &usage["prompt_tokens_details"];
+        let cached = details["cached_tokens"].as_u64();
+        let all = usage["prompt_tokens"].as_u64().unwrap();
+        (all, cached.unwrap(), details["missed_tokens"].clone())
     };
-    let (all, cached) = of(&service.post(COMPLETIONS, &body).json(200));
+    let (all, cached, missed) = of(&service.post(COMPLETIONS, &body).json(200));
     assert!(all > 100 && cached == 0, "{all} {cached}");
-    let (same, cached) = of(&service.post(COMPLETIONS, &body).json(200));
-    assert!(
-        same == all && cached > all / 2 && cached < all,
-        "{all} {cached}"
-    );
+    assert_eq!(missed, json!({"first_seen": all}));
+    let (same, cached, missed) = of(&service.post(COMPLETIONS, &body).json(200));
+    assert_eq!((same, cached), (all, all - 1));
+    assert_eq!(missed, json!({"granularity": 1}), "the last is read again");
+    // One prompt of two is new.
+    let body = with(&body, json!({"prompt": [prompt, "A b c"]}));
+    let (two, cached, missed) = of(&service.post(COMPLETIONS, &body).json(200));
+    let new = two - all;
+    assert_eq!(cached, all - 1);
+    assert_eq!(missed, json!({"first_seen": new, "granularity": 1}));
 }
 
 #[test]
@@ -185,15 +192,29 @@ fn texts_of_a_request_have_a_limit() {
     );
 }
 
-/// How many tokens were guessed for a text that was written before.
+/// How many tokens were guessed for a text that was written before, which are right; its `usage` says so.
 fn guessed(service: &Service, fields: Value) -> f64 {
     let body = json!({"prompt": "Bread is made of", "max_tokens": 24, "temperature": 0, "ignore_eos": true});
     let plain = service.post(COMPLETIONS, &with(&body, json!({"draft_tokens": 0})));
     let plain = texts(&plain.json(200));
     let before = service.metric("prefix_draft_tokens_total");
-    let same = service.post(COMPLETIONS, &with(&body, fields));
-    assert_eq!(texts(&same.json(200)), plain);
-    service.metric("prefix_draft_tokens_total") - before
+    let same = service
+        .post(COMPLETIONS, &with(&body, fields.clone()))
+        .json(200);
+    assert_eq!(texts(&same), plain);
+    let guessed = service.metric("prefix_draft_tokens_total") - before;
+    let right =
+        json!({"accepted_prediction_tokens": guessed as u64, "rejected_prediction_tokens": 0});
+    let details = if guessed > 0.0 { right } else { Value::Null };
+    assert_eq!(same["usage"]["completion_tokens_details"], details);
+    // A stream ends with the same.
+    let more = json!({"stream": true, "stream_options": {"include_usage": true}});
+    let chunks = service
+        .post(COMPLETIONS, &with(&with(&body, fields), more))
+        .chunks();
+    let last = &chunks[chunks.len() - 1]["usage"];
+    assert_eq!(*last, same["usage"]);
+    guessed
 }
 
 #[test]
