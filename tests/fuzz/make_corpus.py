@@ -5,6 +5,7 @@ One small input for each thing that a format can say, so that a fuzzer starts fr
 it makes and leaves the others in corpus/ alone: those are findings and what a long run found.
 """
 
+import functools
 import json
 import struct
 from pathlib import Path
@@ -424,6 +425,28 @@ def constraints() -> dict:
                            "maxProperties": 1}),
         "formats": schema({"anyOf": [{"type": "string", "format": name} for name in (
             "date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri")]}),
+        # What excludes itself, or has no end, seen through references and intersections alone.
+        "impossible_option": schema({"anyOf": [{"$ref": "#/d/a"}, {"type": "null"}], "d": {"a": {"type": "string", "$ref": "#/d/b"}, "b": {"type": "integer"}}}),
+        "impossible_patterns": schema({"type": "object", "properties": {"a": {"$ref": "#/d/a"}, "b": {}}, "d": {
+            "a": {"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "^b"}]}}}),
+        "endless_through_patterns": schema({"items": {"$ref": "#/d/a"}, "d": {"a": {"anyOf": [
+            {"type": "array", "minItems": 1, "items": {"$ref": "#/d/a"}}, {"enum": ["a", "b"], "pattern": "c"}]}}}),
+        "endless_names": schema({"items": {"$ref": "#/d/a"}, "d": {"a": {
+            "type": "object", "required": ["ab"], "patternProperties": {"^a": {"$ref": "#/d/a"}}, "minProperties": 2}}}),
+        "no_multiple": schema({"properties": {"x": {"type": "integer", "minimum": 1, "maximum": 3, "multipleOf": 0.7}}}),
+        "no_names_left": schema({"type": "object", "patternProperties": {"^ab$": {}, "^c": False}, "properties": {"ab": {}}, "additionalProperties": False}),
+        "only_controls": schema({"properties": {"a": {"type": "string", "pattern": "^[\\x01-\\x02]$"}}}),
+        # What takes long where it is not bounded.
+        "patterns_that_meet": schema({"allOf": [{"type": "string", "pattern": f"(a|b)*a(a|b){{{n}}}"} for n in range(12, 16)]}),
+        "periods_that_meet": schema({"allOf": [{"type": "string", "pattern": f"^(a{{{n}}})*$"} for n in (2, 3, 5, 7)]}),
+        "names_that_meet": schema({"type": "object", "patternProperties": {f"^(a|b)*a(a|b){{4}}{n}$": {} for n in range(4)}}),
+        "names_required_twice": schema(functools.reduce(
+            lambda one, _: {"type": "object", "required": ["a", "a"], "properties": {"a": one}}, range(12), {})),
+        "long_lists": schema({"type": "array", "minItems": 100000, "items": {"type": "array", "minItems": 50000}}),
+        "options_against_options": schema({"allOf": [{"oneOf": [
+            {"type": "object", "required": ["t"], "properties": {"t": {"const": n}}} for n in range(8)]}, True, {"minProperties": 1}]}),
+        "rule_without_end": grammar('start: "y" | a "b"\na: "x" a | b\nb: a "z"\n'),
+        "token_of_no_text": grammar('start: "a" (<[257]> | <[65]>)\n'),
         "words": regex("yes|no"), "class": regex("(?i)[a-c\u00e9]{2,4}\\d+\\.[^\\n\"]?(x|)*$"), "nested": regex("((a{3}){3}|b*?)+\\p{L}"),
         "sum": grammar('start: sum\nsum: part ("+" part)*\npart: NUMBER | "(" sum ")"\nNUMBER: /[0-9]{1,3}/\n'),
         "call": grammar('start: "call " %json {"type": "array", "items": {"type": "integer"}} "x"~2..4\n'),
