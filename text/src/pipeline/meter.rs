@@ -8,6 +8,7 @@
 use crate::error::{Code, Error, Result};
 use crate::panics::{panic_text, quiet};
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,7 +39,10 @@ struct Meter {
 }
 
 thread_local! {
-    static METER: RefCell<Option<Meter>> = const { RefCell::new(None) };
+    /// `Running` takes out what is in it. A value that the thread would have to drop at its end is announced to the C
+    /// library, which ends the process where it has no memory for that.
+    static METER: RefCell<ManuallyDrop<Option<Meter>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
 /// What the calls of all threads have asked for together.
@@ -93,7 +97,7 @@ fn run_for<T>(
     text: usize,
     body: impl FnOnce() -> tokenizers::Result<T>,
 ) -> Result<T> {
-    METER.set(Some(Meter {
+    METER.set(ManuallyDrop::new(Some(Meter {
         text,
         until: processor_time() + time,
         normalized: 0,
@@ -101,7 +105,7 @@ fn run_for<T>(
         ticks: 0,
         regexes: 0,
         error: None,
-    }));
+    })));
     let running = Running;
     let result = catch_unwind(AssertUnwindSafe(|| {
         quiet(|| {

@@ -17,7 +17,7 @@ pub use self::state::Work;
 
 use self::list_state::ListWork;
 use self::state::{Progress, Running};
-use self::texts::Texts;
+use self::texts::{Piece, Texts};
 use super::results::Item;
 use super::setup::CHUNKS;
 use crate::engine::{NextEvent, Queue};
@@ -25,6 +25,9 @@ use crate::error::{Code, Error, Result};
 use crate::prefix_h::{
     PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN,
 };
+
+/// Pieces of texts, and results, that wait for those who read: more would be large lists.
+const AT_ONCE: usize = 1024;
 
 /// What is to be done after a step; of a task that is done, to end its results.
 #[derive(Default)]
@@ -103,15 +106,17 @@ impl Work {
         // Before the engine takes its own time, so that the sum of both never exceeds what has passed.
         let submitted_us = self.results.lock().submitted().elapsed().as_micros() as i64;
         let engine = &self.setup.engine;
-        let started = engine.submit(&chunk.batch).and_then(|job| {
+        let texts = Texts::new(&self.setup, chunk.items.len());
+        let started = texts.and_then(|texts| {
+            let job = engine.submit(&chunk.batch)?;
             let told = job.notify_events(queue, tag);
             if told.is_err() {
                 let _ = job.cancel(); // nobody would hear of it
             }
-            told.map(|()| job)
+            told.map(|()| (job, texts))
         });
-        let job = match started {
-            Ok(job) => job,
+        let (job, texts) = match started {
+            Ok(started) => started,
             Err(e) => {
                 progress.waiting = Some(chunk);
                 return match e.code {
@@ -122,7 +127,7 @@ impl Work {
         };
         progress.running.push(Running {
             job,
-            texts: Texts::new(&self.setup, chunk.items.len()),
+            texts,
             items: chunk.items,
             submitted_us,
         });
@@ -170,10 +175,10 @@ impl Work {
         let Progress { running, lists, .. } = progress;
         running.retain_mut(|running| {
             let result = self.follow(running).and_then(|(ended, is_done)| {
-                self.read(running, lists, ended, &over)?;
+                self.read(running, lists, &ended, &over);
                 if is_done {
-                    let all = 0..running.items.len();
-                    self.read(running, lists, all.collect(), &over)?;
+                    let all: Vec<usize> = (0..running.items.len()).collect();
+                    self.read(running, lists, &all, &over);
                     let totals = running.job.totals()?;
                     self.results.change(|found| found.add(&totals));
                 }
@@ -209,22 +214,33 @@ impl Work {
                     if texts.push(index, &event, &running.job, stops)? {
                         running.job.cancel_request(index)?;
                     }
-                    pieces.push((index, texts.piece(index, stops)));
+                    let piece = texts.piece(index, stops);
+                    if self.setup.options.stream && !piece.text.is_empty() {
+                        pieces.push((index, piece));
+                    }
                 }
                 _ => {}
             }
+            if pieces.len() >= AT_ONCE {
+                self.give(running, &mut pieces);
+            }
         };
-        pieces.retain(|(_, piece)| !piece.text.is_empty());
-        if self.setup.options.stream && !pieces.is_empty() {
-            self.results.change(|found| {
-                for (index, piece) in pieces {
-                    let item = running.items[index].item;
-                    found.put_scored(item, piece.scored);
-                    found.put_text(item, piece.text);
-                }
-            });
-        }
+        self.give(running, &mut pieces);
         Ok((ended, is_done))
+    }
+
+    /// Pieces of texts to those who stream.
+    fn give(&self, running: &Running, pieces: &mut Vec<(usize, Piece)>) {
+        if pieces.is_empty() {
+            return;
+        }
+        self.results.change(|found| {
+            for (index, piece) in pieces.drain(..) {
+                let item = running.items[index].item;
+                found.put_scored(item, piece.scored);
+                found.put_text(item, piece.text);
+            }
+        });
     }
 
     /// The results of requests that have ended, as far as they were not taken.
@@ -232,12 +248,24 @@ impl Work {
         &self,
         running: &mut Running,
         lists: &mut Option<ListWork>,
-        ended: Vec<usize>,
+        ended: &[usize],
         over: &Option<Error>,
-    ) -> Result<()> {
+    ) {
+        for some in ended.chunks(AT_ONCE) {
+            self.read_some(running, lists, some, over);
+        }
+    }
+
+    fn read_some(
+        &self,
+        running: &mut Running,
+        lists: &mut Option<ListWork>,
+        ended: &[usize],
+        over: &Option<Error>,
+    ) {
         let width = self.results.lock().width;
         let mut read = Vec::with_capacity(ended.len());
-        for index in ended {
+        for &index in ended {
             if std::mem::replace(&mut running.items[index].is_read, true) {
                 continue;
             }
@@ -256,7 +284,7 @@ impl Work {
             read.push((index, sent.item, item, values));
         }
         if read.is_empty() {
-            return Ok(());
+            return;
         }
         self.results.change(|found| {
             for (index, at, item, values) in read {
@@ -267,7 +295,6 @@ impl Work {
                 found.put(at, item, self.inputs.user_tag(at));
             }
         });
-        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::state::{Running, Sent, Work};
 use crate::error::{printable, Code, Error, Result};
+use crate::memory;
 use crate::prefix_h::{PREFIX_FINISH_STOP, PREFIX_RESULT_CUT};
 use crate::tasks::method::Answer;
 use crate::tasks::results::{finish_of, Item};
@@ -18,6 +19,7 @@ impl Work {
         over: &Option<Error>,
         values: &mut [f32],
     ) -> Result<Item> {
+        memory::check()?;
         let item = self.item_of(running, index, sent, over)?;
         if item.info.status == 0 {
             let answer = Answer {
@@ -112,6 +114,7 @@ impl Work {
         let known = tokens.iter().zip(logprobs).zip(offsets).enumerate();
         known
             .map(|(place, ((token, logprob), offset))| {
+                memory::check()?;
                 Ok(Scored {
                     token: *token,
                     logprob,

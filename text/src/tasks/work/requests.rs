@@ -3,6 +3,7 @@
 use super::state::{Chunk, Progress, Sent, Work};
 use crate::engine::Request;
 use crate::error::Result;
+use crate::memory;
 use crate::tasks::method::Asked;
 use crate::tasks::results::Item;
 use crate::tasks::seeds::Seeds;
@@ -27,6 +28,7 @@ impl Work {
             && !self.is_cancelled()
             && !self.is_late()
         {
+            memory::check()?;
             if progress.lists.is_some() {
                 distinct += self.add_block(progress, &mut chunk)?.len();
                 continue;
@@ -77,6 +79,9 @@ impl Work {
         let rules = self.setup.constrained.as_ref();
         let rules = rules.map(|rules| rules.of_item(&self.setup.engine));
         let rules = rules.transpose()?;
+        if chunk.items.try_reserve(1).is_err() {
+            return Err(memory::none_for(chunk.items.len() + 1));
+        }
         chunk.batch.add(&asked.tokens, &asked.request, options)?;
         let told = match rules {
             Some((constraint, told)) => {

@@ -3,6 +3,7 @@
 
 use crate::engine::Job;
 use crate::error::Result;
+use crate::memory;
 use crate::prefix_h::prefix_event;
 use crate::tasks::scored::{Following, Scored};
 use crate::tasks::setup::Setup;
@@ -26,7 +27,7 @@ pub struct Piece {
 
 impl Texts {
     /// None where nobody wants to see tokens before all of them are there.
-    pub fn new(setup: &Setup, requests: usize) -> Option<Texts> {
+    pub fn new(setup: &Setup, requests: usize) -> Result<Option<Texts>> {
         let options = &setup.options;
         let is_scored = setup.likeliest.is_some();
         let is_wanted = options.stream || is_scored || !options.stops.texts().is_empty();
@@ -35,11 +36,15 @@ impl Texts {
             false => Written::new,
         };
         let begin = || begin(&setup.text, &options.stops, options.keeps_space());
-        (setup.method.writes_text() && is_wanted).then(|| Texts {
-            texts: (0..requests).map(|_| begin()).collect(),
-            tokens: is_scored.then(|| (0..requests).map(|_| Following::default()).collect()),
+        if !setup.method.writes_text() || !is_wanted {
+            return Ok(None);
+        }
+        let tokens = is_scored.then(|| memory::list_of(requests, Following::default));
+        Ok(Some(Texts {
+            texts: memory::list_of(requests, begin)?,
+            tokens: tokens.transpose()?,
             likeliest: setup.likeliest.filter(|_| options.stream).unwrap_or(0),
-        })
+        }))
     }
 
     /// Takes the token of an event of a request; whether its text is over now, by a stop text.
@@ -50,6 +55,7 @@ impl Texts {
         job: &Job,
         stops: &Stops,
     ) -> Result<bool> {
+        memory::check()?;
         let text = &mut self.texts[index];
         if text.is_closed() {
             return Ok(false);
