@@ -167,32 +167,36 @@ class Prefixes {
   std::map<std::pair<int, int32_t>, int> next_;
 };
 
-// Adds what a request computes, and to `read` the prefixes after which it reads a result. `scored`:
-// prefixes whose last token has a log-prob that was read before.
-void add_request(const RequestSpec& spec, Prefixes& prefixes, std::set<int>& read,
-                 std::set<int>& scored) {
-  prefixes.add(spec.tokens);
-  const auto n = spec.tokens.size();
-  const auto read_next = [&](std::vector<int32_t> tokens, int32_t next) {
-    const int row = prefixes.add(tokens);
-    tokens.push_back(next);
-    if (scored.insert(prefixes.add(tokens)).second) read.insert(row);
-  };
-  if (spec.task == Task::kLogprobs) {
-    for (auto length = static_cast<size_t>(spec.from); length < n; ++length)
-      read_next(first_tokens(spec.tokens, length), spec.tokens[length]);
-  } else if (spec.task == Task::kChoices) {
-    for (const std::vector<int32_t>& choice : spec.choices) {
-      std::vector<int32_t> tokens = spec.tokens;
-      for (const int32_t t : choice) {
-        read_next(tokens, t);
-        tokens.push_back(t);
-      }
+// What requests compute. A last token that is only scored has no row.
+struct Computed {
+  Prefixes prefixes;                         // with a row
+  std::set<int> read;                        // of these, after which a request reads a result
+  std::set<std::pair<int, int32_t>> scored;  // the prefix and the token behind it
+  int ends = 0;                              // of the scored tokens, last ones
+
+  void add(const RequestSpec& spec) {
+    if (spec.task == Task::kLogprobs) {
+      score(first_tokens(spec.tokens, static_cast<size_t>(spec.from)), spec.tokens);
+    } else if (spec.task == Task::kChoices) {
+      for (const std::vector<int32_t>& choice : spec.choices)
+        score(spec.tokens, joined(spec.tokens, choice));
+    } else {
+      read.insert(prefixes.add(spec.tokens));
     }
-  } else {
-    read.insert(prefixes.add(spec.tokens));
   }
-}
+
+ private:
+  void score(std::vector<int32_t> tokens, const std::vector<int32_t>& all) {
+    while (tokens.size() < all.size()) {
+      const int row = prefixes.add(tokens);
+      const int32_t next = all[tokens.size()];
+      tokens.push_back(next);
+      if (!scored.emplace(row, next).second) continue;
+      read.insert(row);
+      ends += tokens.size() == all.size();
+    }
+  }
+};
 
 constexpr int32_t kEnd = kVocab - 1;  // ends every document, so that none begins with another
 
@@ -232,22 +236,22 @@ class NothingTwice : public testing::TestWithParam<Task> {};
 TEST_P(NothingTwice, SixteenCallsComputeDistinctTokensAndASecondPassOnlyRowsToRead) {
   const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "128M"}, {"rows", "65536"}});
   const auto calls = template_calls(GetParam());
-  Prefixes prefixes;
-  std::set<int> scored;
+  Computed all;
   int64_t first_pass = 0, first_redone = 0;
   for (int pass = 0; pass < 2; ++pass) {
     int64_t pass_computed = 0, pass_redone = 0;
     for (const std::vector<RequestSpec>& call : calls) {
       // A row is computed when it is new, and once more in a later call that reads something new of it.
-      const int before = prefixes.count();
-      std::set<int> read;
-      for (const RequestSpec& spec : call) add_request(spec, prefixes, read, scored);
-      const int added = prefixes.count() - before;
-      const auto redone = std::distance(read.begin(), read.upper_bound(before));
+      const int before = all.prefixes.count();
+      all.read.clear();
+      all.ends = 0;
+      for (const RequestSpec& spec : call) all.add(spec);
+      const int added = all.prefixes.count() - before;
+      const auto redone = std::distance(all.read.begin(), all.read.upper_bound(before));
       const auto job = run_all(*engine, call);
       const JobTotals totals = job->totals();
       ASSERT_EQ(totals.failed, 0);
-      ASSERT_EQ(totals.tokens_computed, added + redone);
+      ASSERT_EQ(totals.tokens_computed, added + redone + all.ends);
       ASSERT_EQ(totals.tokens_given,
                 totals.tokens_cached + totals.tokens_shared + totals.tokens_computed);
       for (size_t i = 0; i < call.size(); ++i) {
@@ -258,9 +262,9 @@ TEST_P(NothingTwice, SixteenCallsComputeDistinctTokensAndASecondPassOnlyRowsToRe
         std::vector<int32_t> tokens = call[i].tokens;
         const std::vector<int32_t>& more = job->result(i).tokens;
         tokens.insert(tokens.end(), more.begin(), more.end() - 1);
-        prefixes.add(tokens);
+        all.prefixes.add(tokens);
       }
-      ASSERT_TRUE(totals.rows == totals.tokens_computed || GetParam() == Task::kGenerate);
+      ASSERT_TRUE(totals.rows == added + redone || GetParam() == Task::kGenerate);
       pass_computed += totals.tokens_computed;
       pass_redone += redone;
     }
@@ -284,7 +288,7 @@ TEST_P(NothingTwice, SixteenCallsComputeDistinctTokensAndASecondPassOnlyRowsToRe
   }
   const EngineStats stats = engine->stats();
   EXPECT_EQ(stats.evicted_tokens, 0);
-  EXPECT_EQ(stats.tree_tokens, prefixes.count());
+  EXPECT_EQ(stats.tree_tokens, all.prefixes.count());
 }
 
 INSTANTIATE_TEST_SUITE_P(Tasks, NothingTwice,
@@ -295,11 +299,10 @@ INSTANTIATE_TEST_SUITE_P(Tasks, NothingTwice,
 TEST(Cache, CallsInFlightAtOnceComputeDistinctTokens) {
   for (const char* const rows : {"2048", "100", "9"}) {
     const auto engine = make_engine(tiny_checkpoint(), {{"cache_bytes", "128M"}, {"rows", rows}});
-    Prefixes prefixes;
-    std::set<int> read, scored;
+    Computed all;
     std::vector<std::shared_ptr<Job>> jobs;
     for (const std::vector<RequestSpec>& call : template_calls(Task::kLogits)) {
-      for (const RequestSpec& spec : call) add_request(spec, prefixes, read, scored);
+      for (const RequestSpec& spec : call) all.add(spec);
       jobs.push_back(engine->submit(call));
     }
     int64_t computed = 0;
@@ -308,9 +311,9 @@ TEST(Cache, CallsInFlightAtOnceComputeDistinctTokens) {
       ASSERT_EQ(job->totals().failed, 0);
       computed += job->totals().tokens_computed;
     }
-    EXPECT_EQ(computed, prefixes.count());
-    EXPECT_EQ(engine->stats().rows, prefixes.count());
-    EXPECT_EQ(engine->stats().tree_tokens, prefixes.count());
+    EXPECT_EQ(computed, all.prefixes.count());
+    EXPECT_EQ(engine->stats().rows, all.prefixes.count());
+    EXPECT_EQ(engine->stats().tree_tokens, all.prefixes.count());
   }
 }
 

@@ -25,6 +25,11 @@ inline std::vector<int32_t> first_tokens(const std::vector<int32_t>& tokens, siz
   return {tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(n)};
 }
 
+inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 inline RequestSpec logits_of(std::vector<int32_t> tokens, int32_t name_space = 0) {
   RequestSpec spec;
   spec.task = Task::kLogits;

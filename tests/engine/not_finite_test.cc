@@ -33,9 +33,14 @@ class PoisonedCheckpoint {
 bool has_bad(const Tokens& tokens) {
   return std::find(tokens.begin(), tokens.end(), kBadToken) != tokens.end();
 }
+// Among the tokens that are computed: the last one of a text or of a choice may be only scored.
 bool has_bad(const RequestSpec& spec) {
-  return has_bad(spec.tokens) || std::any_of(spec.choices.begin(), spec.choices.end(),
-                                             [](const Tokens& c) { return has_bad(c); });
+  const auto last = static_cast<size_t>(spec.scores_last());
+  if (spec.task != Task::kChoices)
+    return has_bad(first_tokens(spec.tokens, spec.tokens.size() - last));
+  return has_bad(spec.tokens) || std::ranges::any_of(spec.choices, [&](const Tokens& c) {
+           return has_bad(first_tokens(c, c.size() - last));
+         });
 }
 
 // --- random trees --------------------------------------------------------------------------------

@@ -49,11 +49,6 @@ inline tools::CheckpointShape hybrid_shape(const std::string& family) {
   return family == "granite" ? granite_shape() : qwen_shape();
 }
 
-inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 inline RequestSpec generation(std::vector<int32_t> tokens, int32_t more) {
   RequestSpec spec;
   spec.task = Task::kGenerate;
