@@ -88,30 +88,32 @@ TEST(Cancel, AfterTheEndChangesNothing) {
   expect_cancelled(task, false);
 }
 
-// What is there by then can be read, and stays.
+// What is there by then can be read, and stays. On a busy machine the time may be over before the
+// first item is looked at; then there is more of it.
 TEST(Deadline, KeepsWhatIsDone) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   Texts list = documents(20'000, true);
-  const Task task =
-      rerank(engine, tokenizer, {"Trees?"}, list, {{"deadline_ms", 1}, {"chunk_tokens", 100}});
-  submit(task);
-  end(task);
-  const std::vector<int32_t> status = statuses(task);
-  const size_t late =
-      static_cast<size_t>(std::count(status.begin(), status.end(), PREFIX_ERR_DEADLINE));
-  EXPECT_GT(late, 0u);
+  std::vector<int32_t> status;
+  for (int64_t ms = 1; status.empty() || status[0] == PREFIX_ERR_DEADLINE; ms *= 2) {
+    const Task task =
+        rerank(engine, tokenizer, {"Trees?"}, list, {{"deadline_ms", ms}, {"chunk_tokens", 100}});
+    submit(task);
+    end(task);
+    status = statuses(task);
+    const size_t last = status.size() - 1;
+    ASSERT_EQ(status[last], PREFIX_ERR_DEADLINE);
+    const std::string limit = std::to_string(ms) + " ms";
+    EXPECT_NE(message(task, last).find(limit), std::string::npos) << message(task, last);
+    for (size_t i = 0; i < status.size(); ++i)
+      if (status[i] == PREFIX_ERR_DEADLINE) {
+        EXPECT_EQ(info(task, i).finish, PREFIX_FINISH_ERROR) << i;
+      }
+    const std::vector<float> score = values(task);
+    for (size_t i = 0; i < status.size(); ++i)
+      EXPECT_EQ(std::isnan(score[i]), status[i] != PREFIX_OK) << i;
+  }
   EXPECT_EQ(status[0], PREFIX_ERR_INVALID_UTF8) << "it was found before the time was over";
-  const size_t last = status.size() - 1;
-  EXPECT_EQ(status[last], PREFIX_ERR_DEADLINE);
-  EXPECT_NE(message(task, last).find("1 ms"), std::string::npos) << message(task, last);
-  for (size_t i = 0; i < status.size(); ++i)
-    if (status[i] == PREFIX_ERR_DEADLINE) {
-      EXPECT_EQ(info(task, i).finish, PREFIX_FINISH_ERROR) << i;
-    }
-  const std::vector<float> score = values(task);
-  for (size_t i = 0; i < status.size(); ++i)
-    EXPECT_EQ(std::isnan(score[i]), status[i] != PREFIX_OK) << i;
 }
 
 // The first chunk is encoded by the call that submits, which would take its time for all of these.
