@@ -11,9 +11,8 @@ constexpr int32_t kWarpRows = 16;
 
 class Planner {
  public:
-  Planner(const AttentionPlan& plan, std::span<const int32_t> positions,
-          const AttentionShape& shape, DevicePlan& out)
-      : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
+  Planner(const PackedPlan& step, const AttentionShape& shape, DevicePlan& out)
+      : step_(step), shape_(shape), out_(out) {}
 
   void run() {
     out_.clear();
@@ -28,12 +27,7 @@ class Planner {
   // For blocks of as many packed rows as a wide item has.
   template <typename F>
   void each_wide(const F& f) const {
-    each_block(plan_, shape_.group_heads, shape_.warps * kWarpRows, f);
-  }
-
-  KvRun clip(int32_t run, int32_t begin, int32_t end) const {
-    return clip_run(plan_.runs[static_cast<size_t>(run)], begin, end, positions_,
-                    shape_.group_heads);
+    step_.each_block(shape_.warps * kWarpRows, f);
   }
 
   // Pieces so long that there is about one item per processor, but never below kSplitPages: every
@@ -41,7 +35,8 @@ class Planner {
   int32_t split_pages() const {
     int64_t pages = 0;
     each_wide([&](const AttentionTile& tile, int32_t begin, int32_t end) {
-      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) pages += clip(i, begin, end).blocks;
+      for (int32_t i = tile.run_begin; i < tile.run_end; ++i)
+        pages += step_.clip(i, begin, end).blocks;
     });
     const int64_t wanted = pages * shape_.kv_heads / shape_.processors + 1;
     const int64_t split = (wanted + kSplitPages - 1) / kSplitPages * kSplitPages;
@@ -52,7 +47,7 @@ class Planner {
     wide_.clear();
     narrow_.clear();
     for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-      const KvRun run = clip(i, begin, end);
+      const KvRun run = step_.clip(i, begin, end);
       if (run.blocks == 0) continue;
       const bool wide =
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);
@@ -194,8 +189,7 @@ class Planner {
     partials_ = 0;
   }
 
-  const AttentionPlan& plan_;
-  std::span<const int32_t> positions_;
+  const PackedPlan step_;
   const AttentionShape& shape_;
   DevicePlan& out_;
   int32_t split_ = kSplitPages;
@@ -206,8 +200,8 @@ class Planner {
 
 }  // namespace
 
-KvRun clip_run(const AttentionRun& run, int32_t begin, int32_t end,
-               std::span<const int32_t> positions, int32_t group_heads) {
+KvRun PackedPlan::clip(int32_t number, int32_t begin, int32_t end) const {
+  const AttentionRun& run = plan.runs[static_cast<size_t>(number)];
   const int32_t g = group_heads;
   KvRun r{run.page_begin, run.block_begin, 0, std::max(begin, run.row_begin * g),
           std::min(end, run.row_end * g)};
@@ -221,7 +215,7 @@ KvRun clip_run(const AttentionRun& run, int32_t begin, int32_t end,
 
 void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,
                     const AttentionShape& shape, DevicePlan& out) {
-  Planner(plan, positions, shape, out).run();
+  Planner({plan, positions, shape.group_heads}, shape, out).run();
 }
 
 }  // namespace prefix::ops::gpu

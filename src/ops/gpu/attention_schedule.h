@@ -82,19 +82,24 @@ inline constexpr int32_t kFoldedPages = 32;
 // The cut of invariant plans.
 inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
 
-// Calls f(tile, first, last) for the packed rows of each tile, cut into blocks of so many.
-template <typename F>
-void each_block(const AttentionPlan& plan, int32_t group_heads, int32_t rows, const F& f) {
-  for (const AttentionTile& tile : plan.tiles) {
-    const int32_t end = tile.row_end * group_heads;
-    for (int32_t at = tile.row_begin * group_heads; at < end; at += rows)
-      f(tile, at, std::min(end, at + rows));
-  }
-}
+// The plan of a step by packed rows.
+struct PackedPlan {
+  const AttentionPlan& plan;
+  std::span<const int32_t> positions;  // of all rows of the step
+  int32_t group_heads;                 // query heads per kv head
 
-// The part of a run that packed rows [begin, end) need; no blocks when it is none.
-KvRun clip_run(const AttentionRun& run, int32_t begin, int32_t end,
-               std::span<const int32_t> positions, int32_t group_heads);
+  // Calls f(tile, first, last) for the packed rows of each tile, cut into blocks of so many.
+  template <typename F>
+  void each_block(int32_t rows, const F& f) const {
+    for (const AttentionTile& tile : plan.tiles) {
+      const int32_t end = tile.row_end * group_heads;
+      for (int32_t at = tile.row_begin * group_heads; at < end; at += rows)
+        f(tile, at, std::min(end, at + rows));
+    }
+  }
+  // The part of a run that packed rows [begin, end) need; no blocks when it is none.
+  KvRun clip(int32_t number, int32_t begin, int32_t end) const;
+};
 
 // `positions`: of all rows of the step.
 void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,

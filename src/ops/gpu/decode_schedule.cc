@@ -58,21 +58,19 @@ class Takers {
 
 class DecodePlanner {
  public:
-  DecodePlanner(const AttentionPlan& plan, std::span<const int32_t> positions,
-                const DecodeShape& shape, DecodePlan& out)
-      : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
+  DecodePlanner(const PackedPlan& step, const DecodeShape& shape, DecodePlan& out)
+      : step_(step), plan_(step.plan), shape_(shape), out_(out) {}
 
   bool run() {
-    if (plan_.tiles.empty() || positions_.size() > static_cast<size_t>(kMaxDecodeRows))
+    if (plan_.tiles.empty() || step_.positions.size() > static_cast<size_t>(kMaxDecodeRows))
       return false;
     const Cut cut = choose();
     if (cut.cluster == 0 || is_long(cut)) return false;
     out_.cluster = cut.cluster;
     out_.cost = cut.cost();
-    each_block(plan_, shape_.group_heads, cut.rows,
-               [&](const AttentionTile& tile, int32_t begin, int32_t end) {
-                 add_block(tile, begin, end);
-               });
+    step_.each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
+      add_block(tile, begin, end);
+    });
     // Blocks without rows, which do nothing: the grid stays the same for many steps.
     const int64_t blocks = padded_items(cut.blocks);
     out_.splits.resize(static_cast<size_t>(blocks * cut.cluster), DecodeSplit{});
@@ -120,7 +118,7 @@ class DecodePlanner {
         const int32_t from = (run.row_begin * shape_.group_heads - first) / rows;
         for (int32_t at = first + from * rows; at < run.row_end * shape_.group_heads; at += rows)
           in_block_[static_cast<size_t>((at - first) / rows)] +=
-              clip(i, at, std::min(end, at + rows)).blocks;
+              step_.clip(i, at, std::min(end, at + rows)).blocks;
       }
       cut.blocks += static_cast<int32_t>(in_block_.size());
       for (const int64_t pages : in_block_) {
@@ -142,11 +140,6 @@ class DecodePlanner {
     return cut.pages > kMaxDecodePages || (idle && cut.longest > kLongDecode);
   }
 
-  KvRun clip(int32_t run, int32_t begin, int32_t end) const {
-    return clip_run(plan_.runs[static_cast<size_t>(run)], begin, end, positions_,
-                    shape_.group_heads);
-  }
-
   // Pages that one row tile reads, and where a split goes on in them.
   struct Narrow {
     std::vector<DecodePage> pages;
@@ -157,7 +150,7 @@ class DecodePlanner {
     wide_.clear();
     for (Narrow& n : narrow_) n.pages.clear();
     for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-      const KvRun run = clip(i, begin, end);
+      const KvRun run = step_.clip(i, begin, end);
       const int32_t low = run.row_begin - begin, high = run.row_end - begin;
       if (low >= high) continue;
       const int32_t first = low / kTileRows;
@@ -198,8 +191,8 @@ class DecodePlanner {
     }
   }
 
+  const PackedPlan step_;
   const AttentionPlan& plan_;
-  std::span<const int32_t> positions_;
   const DecodeShape& shape_;
   DecodePlan& out_;
   std::vector<int64_t> in_block_;  // pages
@@ -212,7 +205,7 @@ class DecodePlanner {
 bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
                  const DecodeShape& shape, DecodePlan& out) {
   out.clear();
-  return DecodePlanner(plan, positions, shape, out).run();
+  return DecodePlanner({plan, positions, shape.group_heads}, shape, out).run();
 }
 
 }  // namespace prefix::ops::gpu
