@@ -167,11 +167,7 @@ class EmulatedBlock {
   int y() const { return y_; }
   template <class F>
   void each(const F& f) {
-    if (backwards_) {
-      for (int t = threads_ - 1; t >= 0; --t) f(t);
-    } else {
-      for (int t = 0; t < threads_; ++t) f(t);
-    }
+    for (int t = 0; t < threads_; ++t) f(backwards_ ? threads_ - 1 - t : t);
   }
   template <class F>
   void each_warp(const F& f) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <memory>
 
-#include "body/portable.h"
+#include "body/rows.h"
 #include "cublaslt_api.h"
 
 namespace prefix::ops::gpu {
@@ -66,18 +66,8 @@ T get(const Thing* thing, int attribute, T otherwise) {
   return value;
 }
 
-double element(const void* data, int type, int64_t index) {
-  if (type == kR32F) return static_cast<const float*>(data)[index];
-  return from_bf16(static_cast<const uint16_t*>(data)[index]);
-}
-
-void put(void* data, int type, int64_t index, double value) {
-  const auto rounded = static_cast<float>(value);
-  if (type == kR32F) {
-    static_cast<float*>(data)[index] = rounded;
-  } else {
-    static_cast<uint16_t*>(data)[index] = to_bf16(rounded);
-  }
+Element element_of(const Thing* matrix) {
+  return matrix->type == kR32F ? Element::kF32 : Element::kBf16;
 }
 
 // A [k, n] transposed, B [k, rows], C and D [n, rows], all of one k.
@@ -179,11 +169,12 @@ int cublasLtMatmul(void*, Thing* desc, const float* alpha, const void* a, Thing*
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < static_cast<int64_t>(left->rows); ++i)
-        sum +=
-            element(a, left->type, j * left->ld + i) * element(b, right->type, r * right->ld + i);
+        sum += static_cast<double>(load_element(a, j * left->ld + i, element_of(left))) *
+               load_element(b, r * right->ld + i, element_of(right));
       const int64_t at = r * out->ld + j;
-      const double before = *beta == 0 ? 0 : element(d, out->type, at);
-      put(d, out->type, at, *alpha * sum + before + (bias ? bias[j] : 0));
+      const double before = *beta == 0 ? 0 : load_element(d, at, element_of(out));
+      store_element(d, at, element_of(out),
+                    static_cast<float>(*alpha * sum + before + (bias ? bias[j] : 0)));
     }
   }
   return kSuccess;
