@@ -115,6 +115,7 @@ RequestSpec some_tokens(const ModelConfig& config, int32_t count) {
   for (int64_t i = 0; i < count; ++i)
     spec.tokens.push_back(
         static_cast<int32_t>((2 * i + 1) * config.vocab_size / (2 * count) >> i % kHalvings));
+  if (scores) spec.checkpoint = {count};  // so that the last one is computed, too
   return spec;
 }
 

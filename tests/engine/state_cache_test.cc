@@ -11,6 +11,22 @@ namespace {
 
 using namespace testing_support;
 
+// The last token of a text that is only scored is computed where the state behind it is to stay.
+TEST_P(StateCache, AScoredTextHasAStateAtItsEndWhereThatIsAskedFor) {
+  RequestSpec scores = logits_of(text(50));
+  scores.task = Task::kLogprobs;
+  scores.from = 1;
+  const Tokens longer = joined(scores.tokens, text(3));
+  run(*engine, scores);
+  EXPECT_LT(cached(*engine, longer), 50);
+  const auto asked = open();
+  EXPECT_TRUE(same_bits(run(*asked, with_checkpoints(scores, {50})), cold(scores)));
+  EXPECT_EQ(cached(*asked, longer), 50);
+  const auto before = open();
+  run(*before, with_checkpoints(scores, {30}));
+  EXPECT_LT(cached(*before, longer), 50);
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, StateCache,
                          testing::Values("granite", "qwen", "nemotron", "lfm2"),
                          [](const auto& family) { return family.param; });
