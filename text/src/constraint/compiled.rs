@@ -287,6 +287,17 @@ mod tests {
                 ),
                 "Schema intersection stack level exceeded",
             ),
+            // What a reference names is copied, also where nothing of it is left.
+            (
+                schema(format!(
+                    r##"{{"anyOf": [{}], "d": {{"type": "array", "prefixItems": [{}]}}}}"##,
+                    many(200, &|_| {
+                        r##"{"type": "string", "minLength": 1, "$ref": "#/d"}"##.into()
+                    }),
+                    many(1000, &|_| "{}".into())
+                )),
+                "more than 100000 units with the copies that intersections make, the limit",
+            ),
             // It is as many objects as it has names that may be left out.
             (
                 schema(properties(900, &|_| "{}".into()).replacen(
