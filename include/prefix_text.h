@@ -374,9 +374,9 @@ PREFIX_API prefix_status prefix_task_count(const prefix_task* task, size_t* coun
 PREFIX_API prefix_status prefix_task_finished_count(const prefix_task* task, size_t* count,
                                                     prefix_error* err);
 /* The tokens of an item as the engine is given them, for instance to look for them in its cache or
- * to pin them there: its prompt, and what is scored after it (not the labels of classify). Before
- * and after prefix_task_submit; they are made anew. The error of an item whose prompt cannot be
- * made; OUT_OF_RANGE. */
+ * to pin them there: its prompt, and what is scored after it (not the labels of classify), whose
+ * last token takes no room in the cache. Before and after prefix_task_submit; they are made anew.
+ * The error of an item whose prompt cannot be made; OUT_OF_RANGE. */
 PREFIX_API prefix_status prefix_task_item_tokens(const prefix_task* task, size_t item,
                                                  prefix_token* out, size_t capacity, size_t* needed,
                                                  prefix_error* err);

@@ -113,8 +113,9 @@ TEST(CppText, TheTokensOfRankedDocumentsAreInTheCache) {
   task.wait();
   for (size_t item = 0; item < documents.size(); ++item) {
     const Numbers tokens = task.tokens(item);
-    EXPECT_EQ(engine.cache().lookup(tokens).cached_tokens, static_cast<int64_t>(tokens.size()))
-        << item;
+    // The last one is only scored; but that of item 5 was warmed.
+    const size_t kept = item == 5 ? tokens.size() : tokens.size() - 1;
+    EXPECT_EQ(engine.cache().lookup(tokens).cached_tokens, static_cast<int64_t>(kept)) << item;
   }
   EXPECT_GT(task.info(5).cached_tokens, task.info(4).cached_tokens) << "it was warmed";
 }
