@@ -132,8 +132,9 @@ func TestRankedDocumentsAreFoundInTheCache(t *testing.T) {
 	prompts, lengths := make([][]prefix.Token, 13), make([]int, 13)
 	for item := range prompts {
 		prompts[item] = must(task.ItemTokens(item))(t)
-		lengths[item] = len(prompts[item])
+		lengths[item] = len(prompts[item]) - 1 // the last one is only scored
 	}
+	lengths[5]++ // it was warmed
 	if found := must(engine.LookupMany(0, prompts))(t); !slices.Equal(found, lengths) {
 		t.Error(found, lengths)
 	}

@@ -48,7 +48,9 @@ fn ranked_documents_are_found_in_the_cache() {
     let task = ranking().submit().unwrap();
     task.wait().unwrap();
     let prompts: Vec<_> = (0..13).map(|item| task.tokens(item).unwrap()).collect();
-    let lengths: Vec<u64> = prompts.iter().map(|tokens| tokens.len() as u64).collect();
+    // Without the last token, which is only scored, but for the prompt that was warmed.
+    let mut lengths: Vec<u64> = prompts.iter().map(|all| all.len() as u64 - 1).collect();
+    lengths[5] += 1;
     assert_eq!(cache.lookup_many(&prompts).unwrap(), lengths);
     let info = task.info(5).unwrap();
     assert!(

@@ -84,7 +84,9 @@ class TasksTest {
             engine.run(batch).close();
             task.run();
             int[][] prompts = IntStream.range(0, 13).mapToObj(task::tokens).toArray(int[][]::new);
-            int[] lengths = Arrays.stream(prompts).mapToInt(tokens -> tokens.length).toArray();
+            // Without the last token, which is only scored, but for the prompt that was warmed.
+            int[] lengths = Arrays.stream(prompts).mapToInt(tokens -> tokens.length - 1).toArray();
+            lengths[5]++;
             assertArrayEquals(lengths, cache.lookupMany(prompts));
             assertTrue(task.result(5).computedTokens() <= 12, "only the query, whose tokens are scored");
             try (Lease lease = cache.pin(prompts[7])) {
