@@ -777,8 +777,8 @@ PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const pref
  * layers, which go over all tokens from the last state on where one is not known). With option
  * top_logprobs, which this task and the continuations below take too, they are computed again.
  * The last token is scored by the row of the one before it: it takes no row and no room in the
- * cache, which has the text without it. So does the last token of each choice and continuation:
- * a thousand choices of one token take the rows of their prompt alone. */
+ * cache, which has the text without it. So it is with that of each choice and continuation: a
+ * thousand choices of one token take the rows of their prompt alone. */
 PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
@@ -933,7 +933,8 @@ typedef struct prefix_result_info {
   int32_t flags;  /* PREFIX_RESULT_* */
   int64_t user_tag;
   /* prompt_tokens = cached + shared + computed. cached: found computed before this batch; shared:
-   * computed in this batch for another request; computed: for this one. */
+   * computed in this batch for another request; computed: for this one, or a last token that is
+   * only scored. */
   int64_t prompt_tokens, cached_tokens, shared_tokens, computed_tokens, generated_tokens;
   int64_t queue_us, first_us, total_us; /* since submission: first step, first result, end */
   int64_t seed;                         /* generate: of its draws */
