@@ -15,7 +15,7 @@ class Way:
     name: str
     peer: str  # peer_PEER.py
     options: list[str] = field(default_factory=list)
-    model: str = "checkpoint"  # what it reads: "checkpoint", or a type of GGUF_TYPES
+    model: str = "checkpoint"  # what it reads: "checkpoint", "W8A8", or a type of GGUF_TYPES
     prefix_first: bool = False  # the caller has the shared prefix computed before the rest
 
 
@@ -25,6 +25,7 @@ WAYS = [
     *(Way(f"libprefix {kind}", "libprefix", [], kind) for kind in GGUF_TYPES),
     *(Way(f"libprefix {kind} int8", "libprefix", ["--option", "compute=int8", "--option", "kv=int8"], kind) for kind in GGUF_TYPES),
     Way("vllm bf16", "vllm"),
+    Way("vllm int8", "vllm", model="W8A8"),
     # On an Intel processor without AMX they are faster in f32: it multiplies bf16 at half the rate.
     Way("vllm f32", "vllm", ["--dtype", "float32"]),
     Way("openvino bf16, all at once", "openvino"),
