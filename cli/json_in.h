@@ -35,18 +35,30 @@ class JsonLimits {
   void close() { keys_.pop_back(); }
   void key(const std::string& name) {
     if (!keys_.back().insert(name).second) fail("the key ", shown(name, 80), " occurs twice");
+    if (keys_.size() == 1) field_ = name;
   }
   size_t depth() const { return keys_.size(); }
 
-  [[noreturn]] void fail_at(size_t position) const {
+  // What the parser finds wrong, in other words. position: where it stands, for all but a number.
+  [[noreturn]] void fail_as(const nlohmann::detail::exception& error, size_t position) const {
+    const std::string_view said = error.what();
+    // What follows is of the text itself.
+    const std::string_view why = said.substr(0, said.find("last read"));
+    const auto has = [why](std::string_view part) { return why.find(part) != why.npos; };
+    if (dynamic_cast<const nlohmann::json::out_of_range*>(&error))
+      fail(field(), " has a number that is too large; the largest is 1.8e308");
+    if (has("invalid string: surrogate"))
+      fail(has("object key") ? "a key" : field(), " has half of a surrogate pair at byte ",
+           wrong_byte(position), " of ", what_);
     fail("not JSON at byte ", wrong_byte(position), " of ", what_);
-  }
-  [[noreturn]] static void fail_of_number() {  // in the parser's own words otherwise
-    fail("not JSON: it has a number that is too large");
   }
 
  private:
+  // That of the outermost object, or all.
+  std::string field() const { return field_.empty() ? what_ : cat("field ", shown(field_, 80)); }
+
   std::string what_;
+  std::string field_;
   std::vector<std::set<std::string>> keys_;  // of what is open
 };
 
@@ -83,9 +95,9 @@ Json json_in(std::string_view text, std::string_view what) {
   try {
     return Json::parse(text, check);
   } catch (const typename Json::parse_error& e) {
-    limits.fail_at(e.byte);
-  } catch (const typename Json::out_of_range&) {
-    JsonLimits::fail_of_number();
+    limits.fail_as(e, e.byte);
+  } catch (const typename Json::out_of_range& e) {
+    limits.fail_as(e, 0);
   }
 }
 

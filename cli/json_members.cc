@@ -47,8 +47,7 @@ class MemberWriter final : public nlohmann::json_sax<OrderedJson> {
   }
   bool parse_error(std::size_t byte, const std::string&,
                    const nlohmann::detail::exception& e) override {
-    if (dynamic_cast<const OrderedJson::out_of_range*>(&e)) JsonLimits::fail_of_number();
-    limits_.fail_at(byte);
+    limits_.fail_as(e, byte);
   }
 
  private:

@@ -424,16 +424,16 @@ class OptionMethods {
   Options&& logit_bias(std::span<const TokenBias> value, prefix_error* error = nullptr) && {
     return std::move(self().set("logit_bias", biases(value), error));
   }
-  /* Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks
-   * that write. */
+  /* Token ids that alone may be generated, each once, as 1,2,3; empty = all. Of generations, and
+   * of tasks that write. */
   Options& allowed_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
     return self().set("allowed_tokens", value, error);
   }
   Options&& allowed_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
     return std::move(self().set("allowed_tokens", value, error));
   }
-  /* Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of
-   * generations, and of tasks that write. */
+  /* Tokens before which no end token and none of stop_tokens may be generated; at most
+   * max_tokens. Default 0. Of generations, and of tasks that write. */
   Options& min_tokens(int64_t value, prefix_error* error = nullptr) & {
     return self().set("min_tokens", value, error);
   }
@@ -604,8 +604,8 @@ class OptionMethods {
   Options&& stream(bool value, prefix_error* error = nullptr) && {
     return std::move(self().set("stream", value, error));
   }
-  /* answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default
-   * []. Of tasks. */
+  /* answer, generate, chat: texts before which an answer ends, besides the recipe's own; none
+   * may be empty. Default []. Of tasks. */
   Options& stop(std::span<const std::string_view> value, prefix_error* error = nullptr) & {
     return self().set("stop", value, error);
   }

@@ -207,12 +207,12 @@ func (o Options) LogitBias(value map[Token]float64) Options {
 	return o.with("logit_bias", biases(value))
 }
 
-// AllowedTokens is option allowed_tokens: token ids that alone may be generated, as 1,2,3; empty = all. Of generations,
-// and of tasks that write.
+// AllowedTokens is option allowed_tokens: token ids that alone may be generated, each once, as 1,2,3; empty = all. Of
+// generations, and of tasks that write.
 func (o Options) AllowedTokens(value ...Token) Options { return o.with("allowed_tokens", value) }
 
-// MinTokens is option min_tokens: tokens before which no end token and none of stop_tokens may be generated. Default 0.
-// Of generations, and of tasks that write.
+// MinTokens is option min_tokens: tokens before which no end token and none of stop_tokens may be generated; at most
+// max_tokens. Default 0. Of generations, and of tasks that write.
 func (o Options) MinTokens(value int) Options { return o.with("min_tokens", value) }
 
 // Seed is option seed: same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of
@@ -297,8 +297,8 @@ func (o Options) Prompt(value string) Options { return o.with("prompt", value) }
 // Stream is option stream: answer, generate, chat: TEXT events while the texts are written. Default false. Of tasks.
 func (o Options) Stream(value bool) Options { return o.with("stream", value) }
 
-// Stop is option stop: answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default [].
-// Of tasks.
+// Stop is option stop: answer, generate, chat: texts before which an answer ends, besides the recipe's own; none may be
+// empty. Default []. Of tasks.
 func (o Options) Stop(value ...string) Options { return o.with("stop", value) }
 
 // Samples is option samples: answer, generate, chat: so many texts of each item, side by side, for one prompt's work.

@@ -39,8 +39,10 @@ class StrictBuilder final : public Json::json_sax_t {
   bool parse_error(size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
     // 406: a number that no double can hold.
-    return stop(cat(error.id == 406 ? "number out of range" : "syntax error", " at byte ",
-                    position > 0 ? position - 1 : 0));
+    const char* const what = error.id == 406         ? "number out of range"
+                             : is_half_a_pair(error) ? "half of a surrogate pair"
+                                                     : "syntax error";
+    return stop(cat(what, " at byte ", position > 0 ? position - 1 : 0));
   }
 
  private:
@@ -149,6 +151,13 @@ const Json& require(const Json& object, const char* key) {
 }  // namespace
 
 JsonDocument::~JsonDocument() { prune(tree_); }
+
+bool is_half_a_pair(const nlohmann::detail::exception& error) {
+  const std::string_view said = error.what();
+  // What follows is of the text itself.
+  return said.substr(0, said.find("last read")).find("invalid string: surrogate") !=
+         std::string_view::npos;
+}
 
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits) {
   if (text.size() > limits.bytes)

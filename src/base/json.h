@@ -23,6 +23,10 @@ struct JsonLimits {
 // Of a file beside a model that holds some names and numbers.
 inline constexpr JsonLimits kSmallJson{.bytes = 1 << 20};
 
+// Whether the parser has found half of a surrogate pair, as "\ud800" alone, of which no UTF-8 can be
+// made. It has one number for all that is wrong with a text.
+bool is_half_a_pair(const nlohmann::detail::exception& error);
+
 // Throws kFormat; `what` names the source in the message.
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
 

@@ -4,7 +4,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
+#include "base/decimal.h"
 #include "base/quote.h"
 #include "base/status.h"
 
@@ -48,6 +50,9 @@ class Reader {
     const char* const end = digits.data() + digits.size();
     const auto [stop, error] = std::from_chars(digits.data(), end, value);
     if (error == std::errc::invalid_argument || stop != end || value != value) refuse_form();
+    if (std::is_floating_point_v<Number> && error != std::errc() && is_below_doubles(digits))
+      refuse(Code::kOutOfRange, what, " ", quote(digits), " ", kBelowDoubles, "; it must be in [",
+             least, ", ", most, "]");
     if (error != std::errc() || value < least || value > most)
       refuse(Code::kOutOfRange, what, " ", quote(digits), " is outside [", least, ", ", most, "]");
     return value;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <vector>
 
+#include "base/decimal.h"
 #include "base/json_text.h"
 #include "base/processors.h"
 #include "base/quote.h"
@@ -143,9 +145,9 @@ constexpr OptionInfo kTable[] = {
      "Added to the logits of tokens, each in [-100, 100], as 464:-100,11:2.5; empty = none. It "
      "makes tokens likelier or less likely and forbids none."},
     {"allowed_tokens", T::kIntList, S::kGenerate, "", 0, 2147483647, "",
-     "Token ids that alone may be generated, as 1,2,3; empty = all."},
+     "Token ids that alone may be generated, each once, as 1,2,3; empty = all."},
     {"min_tokens", T::kInt, S::kGenerate, "0", 0, 1 << 24, "",
-     "Tokens before which no end token and none of stop_tokens may be generated."},
+     "Tokens before which no end token and none of stop_tokens may be generated; at most max_tokens."},
     {"seed", T::kInt, S::kGenerate, "-1", -1, kMax, "",
      "Same seed, same draw; -1 = a new one for each request, which its result tells."},
     {"ignore_eos", T::kBool, S::kGenerate, "false", 0, 0, "",
@@ -199,7 +201,8 @@ constexpr OptionInfo kTable[] = {
     {"stream", T::kBool, S::kTask, "false", 0, 0, "",
      "answer, generate, chat: TEXT events while the texts are written."},
     {"stop", T::kStringList, S::kTask, "[]", 0, 0, "",
-     "answer, generate, chat: texts before which an answer ends, besides the recipe's own."},
+     "answer, generate, chat: texts before which an answer ends, besides the recipe's own; none may be "
+     "empty."},
     {"samples", T::kInt, S::kTask, "1", 1, kMaxSamples, "",
      "answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where "
      "seed is set, text k draws with seed + k, otherwise each with a new one; with temperature 0 they "
@@ -308,7 +311,9 @@ double parse_float(const OptionInfo& o, std::string_view text) {
   if (error == std::errc::invalid_argument || stop != text.data() + text.size() ||
       std::isnan(value))
     refuse(o, text, "not a number");
-  // 1e400, and 1e-400, which is not 0 either.
+  if (error == std::errc::result_out_of_range && is_below_doubles(text))
+    fail(Code::kOutOfRange, "option ", o.key, " = ", quote(text), " ", kBelowDoubles,
+         "; it must be in [", limit_text(o, o.minimum), ", ", limit_text(o, o.maximum), "]");
   if (error == std::errc::result_out_of_range) refuse_range(o, text);
   check_range(o, value, text);
   return value;
@@ -331,6 +336,16 @@ std::vector<int64_t> parse_ints(const OptionInfo& o, std::string_view text) {
     at = comma == std::string_view::npos ? text.size() : comma + 1;
   }
   return numbers;
+}
+
+// An empty stop text would end every answer before its first character.
+void check_texts(const OptionInfo& o, std::string_view text) {
+  const std::optional<std::vector<std::string>> texts = text_list(text);
+  if (!texts) refuse(o, text, "it must be a JSON array of texts");
+  const auto empty = std::ranges::find(*texts, "");
+  if (o.key == "stop" && empty != texts->end())
+    fail(Code::kInvalidArgument, "option stop[", empty - texts->begin(),
+         "] is empty; a stop text has at least 1 byte");
 }
 
 void check_value(const OptionInfo& o, std::string_view text) {
@@ -358,7 +373,7 @@ void check_value(const OptionInfo& o, std::string_view text) {
       parse_ints(o, text);
       break;
     case T::kStringList:
-      if (!is_text_list(text)) refuse(o, text, "it must be a JSON array of texts");
+      check_texts(o, text);
       break;
   }
 }

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
+#include "base/json.h"
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -67,8 +69,13 @@ class SettingReader final : public nlohmann::json::json_sax_t {
     settings.push_back({.key = name, .value = {}});
     return true;
   }
-  bool parse_error(size_t, const std::string& token,
+  bool parse_error(size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
+    if (is_half_a_pair(error))
+      fail(Code::kInvalidArgument,
+           in_value() ? cat("option ", quote(settings.back().key)) : "the name of an option",
+           " has half of a surrogate pair at byte ", position > 0 ? position - 1 : 0,
+           " of the JSON");
     if (error.id != kBeyondAnyDouble) not_an_object();
     scalar(token);  // its option refuses it, as it would the text
     ended_early = true;
@@ -88,6 +95,13 @@ class SettingReader final : public nlohmann::json::json_sax_t {
 
   [[noreturn]] void refuse(const char* why) const {
     fail(Code::kInvalidArgument, "option ", quote(settings.back().key), ": ", why);
+  }
+
+  // Between a key and the end of its value.
+  bool in_value() const {
+    if (depth_ == 2) return true;
+    return !settings.empty() && settings.back().value.empty() && !settings.back().is_text &&
+           settings.back().list == List::kNone;
   }
 
   bool scalar(const std::string& text) {
@@ -144,15 +158,20 @@ std::string whole_text(double number) {
   return whole ? std::to_string(static_cast<int64_t>(number)) : "";
 }
 
-bool is_text_list(std::string_view text) {
+std::optional<std::vector<std::string>> text_list(std::string_view text) {
   class Reader final : public nlohmann::json::json_sax_t {
    public:
+    std::vector<std::string> texts;
+
     bool null() override { return false; }
     bool boolean(bool) override { return false; }
     bool number_integer(int64_t) override { return false; }
     bool number_unsigned(uint64_t) override { return false; }
     bool number_float(double, const std::string&) override { return false; }
-    bool string(std::string&) override { return inside_; }
+    bool string(std::string& value) override {
+      if (inside_) texts.push_back(std::move(value));
+      return inside_;
+    }
     bool binary(nlohmann::json::binary_t&) override { return false; }
     bool start_object(size_t) override { return false; }
     bool key(std::string&) override { return false; }
@@ -166,7 +185,8 @@ bool is_text_list(std::string_view text) {
    private:
     bool inside_ = false;
   } reader;
-  return parse_strictly(text, reader);
+  if (!parse_strictly(text, reader)) return std::nullopt;
+  return std::move(reader.texts);
 }
 
 }  // namespace prefix

@@ -2,6 +2,7 @@
 // nested as deep as they like, and a refusal takes no memory.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ std::vector<JsonSetting> parse_options_json(std::string_view text);
 // 64 bits do not hold.
 std::string whole_text(double number);
 
-// Whether the text is a JSON array of texts.
-bool is_text_list(std::string_view text);
+// The texts of a JSON array of texts; nothing for anything else.
+std::optional<std::vector<std::string>> text_list(std::string_view text);
 
 }  // namespace prefix

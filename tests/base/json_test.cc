@@ -38,6 +38,8 @@ TEST(Json, KeepsIntegersExact) {
 TEST(Json, RefusesTextBehindTheValue) {
   expect_bad("{} x", {"it", "syntax error at byte 3"});
   expect_bad("{}{}", {"syntax error at byte 2"});
+  expect_bad(R"(["\ud800"])", {"half of a surrogate pair at byte 8"});
+  expect_bad(R"(["invalid string: surrogate)", {"syntax error"});
   expect_bad(std::string_view("{}\0garbage", 10), {"zero byte at byte 2"});
   expect_bad(std::string_view("\0", 1), {"zero byte"});
 }

@@ -442,6 +442,8 @@ class WithText(unittest.TestCase):
             ({"task": "chat", "messages": 5}, "an object"),
             ({"task": "chat", "conversations": {}}, "a list of conversations"),
             ({"task": "generate", "prompts": ["w5"], "stop": 5}, "a text or a list of texts"),
+            ({"task": "generate", "prompts": ["w5"], "stop": ["w7", ""]}, "option stop[1] is empty; a stop text has at least 1 byte"),
+            ({"task": "chat", "messages": [{"role": "user", "content": "w5"}], "stop": ""}, "option stop[0] is empty"),
             ({"task": "generate", "prompts": "w5"}, "prompts"),
             ({"task": "generate", "prompts": ["w5"], "regex": "w5"}, "not those of its tokens one after the other"),
             ({"task": "chat", "messages": [{"role": "user", "content": "w5"}], "json_schema": "{"}, "option json_schema: EOF"),

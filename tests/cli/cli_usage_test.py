@@ -277,6 +277,23 @@ class Usage(unittest.TestCase):
             result, = run([{**request, "logit_bias": bias}], code=1)
             self.assertIn(needle, result["message"])
 
+    def test_an_empty_stop_text_is_refused(self):
+        for stop, place in (("", 0), (["a", ""], 1)):
+            for line in ({"tokens": [1, 5, 9], "stop": stop}, {"text": "a", "stop": stop}):
+                result, = run([line], code=1)
+                self.assertEqual(result["message"], f"line 1: stop[{place}] is empty; a stop text has at least 1 byte")
+
+    def test_what_no_text_and_no_number_holds_is_said_of_its_field(self):
+        surrogate = "has half of a surrogate pair at byte "
+        for line, words in (('{"id": "a", "text": "\\ud800"}', f'field "text" {surrogate}'),
+                            ('{"messages": [{"role": "user", "content": "\\ud800\\u0041"}]}', f'field "messages" {surrogate}'),
+                            ('{"text": "a", "\\udc00": 1}', f"a key {surrogate}"),
+                            ('{"tokens": [1], "logit_bias": {"5": 1e9999999}}', 'field "logit_bias" has a number that is too large; the largest is 1.8e308'),
+                            ('{"tokens": [1], "temperature": 1e999}', 'field "temperature" has a number that is too large')):
+            done = prefix("run", "--model", SHARED["model"], stdin=line + "\n")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"line 1: {words}", json.loads(done.stdout.splitlines()[0])["message"])
+
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
         commands = re.findall(r"^  ([a-z-]+) ", prefix("--help").stdout, re.M)

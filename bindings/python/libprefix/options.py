@@ -189,11 +189,11 @@ class _GenerateOptions(RequestOptions, total=False):
     # generations, and of tasks that write.
     logit_bias: Mapping[int, float] | str
 
-    # Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+    # Token ids that alone may be generated, each once, as 1,2,3; empty = all. Of generations, and of tasks that write.
     allowed_tokens: Sequence[int]
 
-    # Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of tasks
-    # that write.
+    # Tokens before which no end token and none of stop_tokens may be generated; at most max_tokens. Default 0. Of
+    # generations, and of tasks that write.
     min_tokens: int
 
     # Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of generations, and of
@@ -332,7 +332,8 @@ class WritingOptions(_GenerateOptions, total=False):
     # answer, generate, chat: TEXT events while the texts are written. Default false. Of tasks.
     stream: bool
 
-    # answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
+    # answer, generate, chat: texts before which an answer ends, besides the recipe's own; none may be empty. Default
+    # []. Of tasks.
     stop: Sequence[str]
 
     # answer, generate, chat: so many texts of each item, side by side, for one prompt's work. Where seed is set, text k

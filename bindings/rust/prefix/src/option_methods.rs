@@ -276,13 +276,14 @@ impl OptionsBuilder {
         self.with("logit_bias", &biases(value))
     }
 
-    /// Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+    /// Token ids that alone may be generated, each once, as 1,2,3; empty = all. Of generations, and of tasks that
+    /// write.
     pub fn allowed_tokens(self, value: &[i32]) -> Self {
         self.with("allowed_tokens", value)
     }
 
-    /// Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of
-    /// tasks that write.
+    /// Tokens before which no end token and none of stop_tokens may be generated; at most max_tokens. Default 0. Of
+    /// generations, and of tasks that write.
     pub fn min_tokens(self, value: i64) -> Self {
         self.with("min_tokens", value)
     }
@@ -403,7 +404,8 @@ impl OptionsBuilder {
         self.with("stream", value)
     }
 
-    /// answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
+    /// answer, generate, chat: texts before which an answer ends, besides the recipe's own; none may be empty. Default
+    /// []. Of tasks.
     pub fn stop(self, value: &[&str]) -> Self {
         self.with("stop", value)
     }

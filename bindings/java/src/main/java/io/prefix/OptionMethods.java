@@ -527,7 +527,7 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Token ids that alone may be generated, as 1,2,3; empty = all. Of generations, and of tasks that write.
+     * Token ids that alone may be generated, each once, as 1,2,3; empty = all. Of generations, and of tasks that write.
      *
      * @param value of option allowed_tokens
      * @return this
@@ -537,8 +537,8 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Tokens before which no end token and none of stop_tokens may be generated. Default 0. Of generations, and of
-     * tasks that write.
+     * Tokens before which no end token and none of stop_tokens may be generated; at most max_tokens. Default 0. Of
+     * generations, and of tasks that write.
      *
      * @param value of option min_tokens
      * @return this
@@ -769,7 +769,8 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default []. Of tasks.
+     * answer, generate, chat: texts before which an answer ends, besides the recipe's own; none may be empty. Default
+     * []. Of tasks.
      *
      * @param value of option stop
      * @return this
