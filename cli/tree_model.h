@@ -50,6 +50,7 @@ struct Tree {
   int64_t sequences = 0;  // more than requests when there are choices
   int64_t given = 0;
   int64_t computed = 0;
+  int64_t scored = 0;  // last tokens that are only scored: neither computed nor in a bar
   // Of a cache.
   int64_t tokens = 0;
   int64_t nodes = 0;

@@ -96,6 +96,7 @@ Tree read_plan(const std::string& json, LazyText* text) {
   tree.sequences = plan.at("requests");
   tree.given = plan.at("tokens_given");
   tree.computed = plan.at("tokens_distinct");
+  tree.scored = plan.at("tokens_scored");
   for (const Json& node : plan.at("nodes")) {
     const auto index = static_cast<int32_t>(tree.bars.size());
     Bar bar;

@@ -23,15 +23,17 @@ class BatchWords : public TreeWords {
   std::string marks() const override { return "# = shared tokens, computed once\n"; }
 
   std::string totals(const Tree& tree) const override {
-    const int64_t saved = tree.given - tree.computed;
+    const int64_t saved = tree.given - tree.computed - tree.scored;
     char percent[32];
     std::snprintf(
         percent, sizeof(percent), "%.1f %%",
         tree.given ? 100.0 * static_cast<double>(saved) / static_cast<double>(tree.given) : 0.0);
     std::string text = counted(tree.requests, "request");
     if (tree.sequences != tree.requests) text += cat(", ", grouped(tree.sequences), " sequences");
-    return cat(text, ", ", grouped(tree.given), " tokens given, ", grouped(tree.computed),
-               " computed, ", grouped(saved), " saved (", percent, ")");
+    text +=
+        cat(", ", grouped(tree.given), " tokens given, ", grouped(tree.computed), " computed, ");
+    if (tree.scored) text += cat(grouped(tree.scored), " only scored, ");
+    return cat(text, grouped(saved), " saved (", percent, ")");
   }
 
   std::string line(const Bar& bar) const override {

@@ -22,14 +22,14 @@ class Preview {
     if (is_new) at->second = tree_.add_root();
     tokens_given_ += static_cast<int64_t>(request.tokens.size());
     if (request.task != Task::kChoices) {
-      add_path(at->second, request.tokens);
+      add_path(at->second, request.tokens, request.scores_last());
       return;
     }
     for (const std::vector<int32_t>& choice : request.choices) {
       std::vector<int32_t> path = request.tokens;
       path.insert(path.end(), choice.begin(), choice.end());
       tokens_given_ += static_cast<int64_t>(choice.size());
-      add_path(at->second, path);
+      add_path(at->second, path, request.scores_last() && !choice.empty());
     }
   }
 
@@ -39,7 +39,8 @@ class Preview {
     std::vector<int64_t> number(static_cast<size_t>(tree_.node_limit()), -1);
     JsonText json;
     json.open('{').field("requests", requests).field("tokens_given", tokens_given_);
-    json.field("tokens_distinct", tree_.token_count()).key("nodes").open('[');
+    json.field("tokens_distinct", tree_.token_count());
+    json.field("tokens_scored", tokens_scored_).key("nodes").open('[');
     int64_t count = 0;
     for (NodeId id : order) {
       const Node& n = tree_.node(id);
@@ -58,7 +59,12 @@ class Preview {
   }
 
  private:
-  void add_path(NodeId root, const std::vector<int32_t>& tokens) {
+  void add_path(NodeId root, std::span<const int32_t> tokens, bool scores_last) {
+    if (scores_last) {
+      ++tokens_scored_;
+      tokens = tokens.first(tokens.size() - 1);
+    }
+    if (tokens.empty()) return;  // a text of one token, which the engine refuses to score
     const Match match = tree_.match(root, tokens);
     // A request ends where a node ends, so that each is seen in a picture.
     const NodeId node =
@@ -104,6 +110,7 @@ class Preview {
   // By the namespace's name, or its number; and by adapter.
   std::map<std::tuple<std::string, int32_t, std::string>, NodeId> roots_;
   int64_t tokens_given_ = 0;
+  int64_t tokens_scored_ = 0;  // each the last of a path, and none of the tree
   std::vector<int64_t> ends_;  // requests that end at a node, up to the last one that has any
 };
 

@@ -250,35 +250,6 @@ TEST_F(Buffers, TheJsonIsJson) {
   EXPECT_EQ(model["bytes"], bytes);
   EXPECT_GT(model["flops_per_token"], parameters / 2);
 
-  const Batch shared = make_batch(nullptr);
-  add_logits(shared, {1, 2, 3});
-  add_logits(shared, {1, 2, 4, 5});
-  const auto plan = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
-    return prefix_batch_plan_json(shared, b, c, n, e);
-  }));
-  EXPECT_EQ(plan["requests"], 2);
-  EXPECT_EQ(plan["tokens_given"], 7);
-  EXPECT_EQ(plan["tokens_distinct"], 5);
-  ASSERT_EQ(plan["nodes"].size(), 3u);
-  EXPECT_EQ(plan["nodes"][0]["parent"], -1);
-  EXPECT_EQ(plan["nodes"][0]["below"], 2);
-  // Choices are counted where they end, one by one.
-  const Batch choices = make_batch(nullptr);
-  const Tokens prompt = {1, 2}, ends = {7, 8};
-  const int64_t offsets[] = {0, 1, 2};
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return prefix_batch_add_choices(choices, prompt.data(), 2, ends.data(), 2, offsets, 3, nullptr,
-                                    0, nullptr, e);
-  });
-  const auto of_choices =
-      nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
-        return prefix_batch_plan_json(choices, b, c, n, e);
-      }));
-  EXPECT_EQ(of_choices["requests"], 1);
-  ASSERT_EQ(of_choices["nodes"].size(), 3u);
-  EXPECT_EQ(of_choices["nodes"][0]["below"], 2);
-  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(of_choices["nodes"][i]["requests"], i == 0 ? 0 : 1) << i;
-
   const auto tree = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_cache_tree_json(engine_, b, c, n, e);
   }));

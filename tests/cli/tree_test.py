@@ -48,7 +48,17 @@ class Tree(unittest.TestCase):
         requests = [{"tokens": tokens(10, 1) + tokens(5, i % 4), "task": "embed"} for i in range(9)]
         text = self.picture(requests)
         computed = sum(r["usage"]["computed"] for r in run(requests))
-        self.assertIn(f" {computed} computed", text)
+        self.assertIn(f" {computed} computed, ", text)
+        self.assertNotIn("scored", text)
+
+    def test_tokens_that_are_only_scored_are_in_no_bar(self):
+        prompt = tokens(10, 1)
+        scored = [{"tokens": prompt + tokens(3, i), "task": "logprobs"} for i in range(3)]
+        requests = [*scored, {"tokens": prompt, "task": "choices", "choices": [[1], [2], [3, 4]]}]
+        text = self.picture(requests)
+        computed = sum(r["usage"]["computed"] for r in run(requests))
+        self.assertIn(f"4 requests, {3 * 13 + 10 + 4} tokens given, {computed - 6} computed, 6 only scored, ", text)
+        self.assertIn("10 tokens x 6, saves 50, 2 end here", text)
 
     def test_formats_by_file_name(self):
         for name, start in [("t.svg", "<svg"), ("t.dot", "digraph"), ("t.txt", "└─")]:

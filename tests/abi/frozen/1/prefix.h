@@ -831,10 +831,12 @@ PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix
                                                size_t n_tokens, const prefix_options* options,
                                                int64_t user_tag, size_t* index, prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
- * {"requests": n, "tokens_given": n, "tokens_distinct": n,
+ * {"requests": n, "tokens_given": n, "tokens_distinct": n, "tokens_scored": n,
  *  "nodes": [{"parent": i or -1, "start": position, "tokens": n,
  *             "requests": requests and choices that end here, "below": those that end at or below,
- *             "first": first few token ids}]}, parents first. */
+ *             "first": first few token ids}]}, parents first. tokens_distinct: rows of the prompts
+ * when nothing is cached, the tokens of all nodes. tokens_scored: last tokens of texts and choices
+ * that are only scored; they take no row and are in no node. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
