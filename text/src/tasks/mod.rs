@@ -17,6 +17,7 @@ mod head;
 mod inputs;
 mod kind;
 mod listwise;
+mod messages;
 mod method;
 mod model;
 mod options;
@@ -32,6 +33,8 @@ mod results;
 mod scored;
 mod seeds;
 mod setup;
+#[cfg(test)]
+mod spelt;
 mod stops;
 mod task;
 #[cfg(any(test, feature = "fuzzing"))]

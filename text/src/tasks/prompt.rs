@@ -10,12 +10,11 @@
 //! Pieces are encoded on their own, so that what is around a text never changes its tokens, and
 //! what a text spells never those around it. What is cut are tokens of one field, so what follows it always survives.
 
-use super::piece::{parse_piece, Field, Part, Piece};
+use super::messages::rendered;
+use super::piece::{Field, Part, Piece};
 use super::recipe::{Prompt, Recipe, Special};
-use crate::chat::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
-use serde_json::{json, Map, Value};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -303,93 +302,18 @@ fn changes_special(text: &Text) -> bool {
     })
 }
 
-/// Renders messages once with marks in place of the fields, and takes the marks out again.
-fn rendered(
-    text: &Text,
-    messages: &[Map<String, Value>],
-    variables: &Map<String, Value>,
-) -> Result<Piece> {
-    // From the private use area of Unicode; templates have no reason to contain or change these.
-    const OPEN: char = '\u{f8d0}';
-    let known = [
-        ("instruction", Field::Instruction),
-        ("query", Field::Query),
-        ("document", Field::Document),
-        ("text", Field::Text),
-        ("prompt", Field::Prompt),
-        ("context", Field::Context),
-        ("question", Field::Question),
-        ("labels", Field::Labels),
-    ];
-    let sign = |field: Field| {
-        let at = known.iter().position(|(_, f)| *f == field).unwrap_or(0);
-        char::from_u32(OPEN as u32 + 1 + at as u32).unwrap_or(OPEN)
-    };
-    let mut put = Vec::new();
-    let mut filled = Vec::new();
-    for message in messages {
-        let mut message = message.clone();
-        let mut content = String::new();
-        for part in parse_piece(message["content"].as_str().unwrap_or(""), &known)? {
-            match part {
-                Part::Fixed(fixed) => content.push_str(&fixed),
-                Part::Field(field) => {
-                    content.push(sign(field));
-                    put.push(sign(field));
-                }
-            }
-        }
-        message.insert("content".to_string(), Value::String(content));
-        filled.push(Value::Object(message));
-    }
-    let request = Request::parse(
-        &Value::Array(filled).to_string(),
-        &json!({ "variables": variables }).to_string(),
-    )?;
-    let whole = text.templates.render(request, false).map_err(|e| Error {
-        // To the caller it is the recipe that does not fit the model.
-        code: match e.code {
-            Code::NotFound => Code::UnsupportedModel,
-            code => code,
-        },
-        ..e.within("the recipe's messages")
-    })?;
-    let whole = whole.text;
-
-    let mut piece = Piece::new();
-    let mut fixed = String::new();
-    let mut seen = Vec::new();
-    for c in whole.chars() {
-        match known.iter().find(|(_, field)| sign(*field) == c) {
-            None => fixed.push(c),
-            Some((_, field)) => {
-                seen.push(c);
-                piece.push(Part::Fixed(std::mem::take(&mut fixed)));
-                piece.push(Part::Field(*field));
-            }
-        }
-    }
-    piece.push(Part::Fixed(fixed));
-    put.sort_unstable();
-    seen.sort_unstable();
-    if put != seen {
-        return Err(Error::unsupported(
-            "the model's chat template repeats or drops the contents of messages",
-        ));
-    }
-    Ok(piece)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::load::from_texts;
     use crate::tasks::recipe_file::parse;
+    use serde_json::json;
+
+    const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?",
+        "vocab": {"?": 0, "a": 1, "b": 2, "c": 3, "to": 4, "sum": 5, "up": 6}},
+        "pre_tokenizer": {"type": "Whitespace"}}"#;
 
     fn build(limit: usize, truncate: Truncate) -> Result<Built> {
-        const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?",
-            "vocab": {"?": 0, "a": 1, "b": 2, "c": 3, "to": 4, "sum": 5, "up": 6}},
-            "pre_tokenizer": {"type": "Whitespace"}}"#;
         let recipe = r#"{"task": "embed", "method": "embedding", "prompt": ["to {text} sum up"],
             "cut": "text"}"#;
         let text = Arc::new(Text::new(from_texts(WORDS, None)?)?);
@@ -435,157 +359,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn what_a_text_spells_is_a_token_with_markup_alone() {
-        const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}},
-            "pre_tokenizer": {"type": "WhitespaceSplit"}, "added_tokens": [
-                {"id": 3, "content": "<s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
-                    "normalized": false}]}"#;
-        let text = Arc::new(Text::new(from_texts(WORDS, None).unwrap()).unwrap());
-        for (markup, wanted) in [("false", &[3, 1, 0, 2][..]), ("true", &[3, 1, 3, 2])] {
-            let recipe = format!(
-                r#"{{"task": "generate", "method": "generate", "prompt": ["<s>{{prompt}}"], "markup": {markup}}}"#
-            );
-            let recipe = parse(&recipe).unwrap().recipe;
-            let fields = Fields {
-                document: "a <s> b",
-                ..Fields::default()
-            };
-            let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
-            let built = prompts.build(&fields, 9, Truncate::Off).unwrap();
-            assert_eq!(built.tokens, wanted, "{markup}");
-        }
-    }
-
-    const CHARACTERS: [&str; 9] = ["?", "a", "u", "e", " ", "\n", "\u{2581}", "<", ">"];
-    const LITERALLY: [i32; 5] = [1, 7, 3, 8, 1]; // a<e>a
-
-    /// A tokenizer of single characters, and the special tokens <u> and <e>.
-    fn characters(parts: Value, mark: Value) -> Arc<Text> {
-        let vocab: Map<String, Value> = CHARACTERS
-            .map(String::from)
-            .into_iter()
-            .zip((0..).map(Value::from))
-            .collect();
-        let special = |id: usize, content: &str| {
-            let mut token = json!({"id": id, "content": content, "special": true, "single_word": false,
-                "lstrip": false, "rstrip": false, "normalized": false});
-            token
-                .as_object_mut()
-                .unwrap()
-                .extend(mark.as_object().unwrap().clone());
-            token
-        };
-        let mut tokenizer = json!({
-            "model": {"type": "WordLevel", "unk_token": "?", "vocab": vocab},
-            "pre_tokenizer": each_character(),
-            "added_tokens": [special(9, "<u>"), special(10, "<e>")],
-        });
-        tokenizer
-            .as_object_mut()
-            .unwrap()
-            .extend(parts.as_object().unwrap().clone());
-        Arc::new(Text::new(from_texts(&tokenizer.to_string(), None).unwrap()).unwrap())
-    }
-
-    fn each_character() -> Value {
-        json!({"type": "Split", "pattern": {"Regex": "[\\s\\S]"}, "behavior": "Isolated", "invert": false})
-    }
-
-    fn prompt(text: &Arc<Text>, piece: &str, document: &str, limit: usize) -> Vec<i32> {
-        let recipe =
-            json!({"task": "embed", "method": "embedding", "prompt": [piece], "cut": "text"});
-        let recipe = parse(&recipe.to_string()).unwrap().recipe;
-        let fields = Fields {
-            document,
-            ..Fields::default()
-        };
-        let mut prompts = Prompts::new(text, &recipe, &recipe.prompts["default"]).unwrap();
-        prompts
-            .build(&fields, limit, Truncate::Right)
-            .unwrap()
-            .tokens
-    }
-
-    #[test]
-    fn what_a_text_spells_changes_nothing_around_it() {
-        let metaspace = |scheme: &str| {
-            let step = json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": scheme, "split": false});
-            json!({"pre_tokenizer": {"type": "Sequence", "pretokenizers": [step, each_character()]}})
-        };
-        let bert = json!({"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "strip_accents": true,
-            "lowercase": true});
-        let llama = json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u{2581}"},
-            {"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"}]});
-        for (parts, mark) in [
-            (json!({}), json!({})),
-            (json!({}), json!({"rstrip": true})),
-            (json!({}), json!({"lstrip": true})),
-            (json!({}), json!({"lstrip": true, "rstrip": true})),
-            (metaspace("first"), json!({})),
-            (metaspace("first"), json!({"rstrip": true})),
-            (metaspace("always"), json!({})),
-            (metaspace("never"), json!({})),
-            (json!({"normalizer": llama}), json!({})),
-            (json!({"normalizer": bert}), json!({})),
-            (json!({"normalizer": bert}), json!({"normalized": true})),
-        ] {
-            let text = characters(parts.clone(), mark.clone());
-            for piece in [
-                "<u>\na {text} <e> a\n<e>\n",
-                "a{text}<e>a",
-                "{text}<e> <u> a",
-                "<u>{text}",
-            ] {
-                let mut wanted = prompt(&text, piece, "u", 99);
-                let at = wanted.iter().position(|t| *t == 2).unwrap();
-                wanted.splice(at..at + 1, LITERALLY);
-                let found = prompt(&text, piece, "a<e>a", 99);
-                assert_eq!(found, wanted, "{piece:?} {parts} {mark}");
-                if parts["normalizer"] == bert {
-                    let found = prompt(&text, piece, "a<\u{c9}>A", 99);
-                    assert_eq!(found, wanted, "{piece:?} {parts} {mark}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_scored_has_no_mark_put_in_front() {
-        let llama = json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u{2581}"},
-            {"type": "Replace", "pattern": {"String": " "}, "content": "\u{2581}"}]});
-        let text = characters(json!({"normalizer": llama}), json!({}));
-        let recipe = json!({"task": "classify", "method": "choices", "prompt": ["{text}"], "target": " {label}"});
-        let recipe = parse(&recipe.to_string()).unwrap().recipe;
-        let fields = Fields {
-            label: "u<e>",
-            ..Fields::default()
-        };
-        let prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
-        let tokens = prompts.continuation(&recipe.target, &fields).unwrap();
-        assert_eq!(tokens, [6, 2, 7, 3, 8]);
-    }
-
-    /// The normalizer writes "▁<e>" for <e> alone.
-    #[test]
-    fn a_special_token_that_a_normalizer_changes_stays_one() {
-        let prepend = json!({"normalizer": {"type": "Prepend", "prepend": "\u{2581}"}});
-        let text = characters(prepend, json!({"normalized": true}));
-        let wanted = [&[9, 6], &LITERALLY[..], &[10, 6, 1]].concat();
-        assert_eq!(prompt(&text, "<u>{text}<e>a", "a<e>a", 99), wanted);
-        let wanted = [9, 6, 2, 10, 6, 1];
-        assert_eq!(prompt(&text, "<u>{text}<e>a", "u", 99), wanted);
-    }
-
-    #[test]
-    fn a_text_that_spells_special_tokens_is_cut_as_any_other() {
-        let text = characters(json!({}), json!({"rstrip": true}));
-        for (limit, kept) in [(9, 5), (7, 3), (4, 0)] {
-            let wanted = [&[9, 1], &LITERALLY[..kept], &[10, 1]].concat();
-            assert_eq!(prompt(&text, "<u> a{text}<e> a", "a<e>a", limit), wanted);
-        }
-    }
-
     /// The blanks between words are tokens of no bytes, and so is what stands for the first word.
     #[test]
     fn tokens_of_no_bytes_inside_a_field_are_cut_with_it() {
@@ -617,26 +390,6 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_of_other_fields_is_cut_elsewhere() {
-        let text = characters(json!({}), json!({}));
-        let recipe = json!({"task": "rerank", "method": "head", "prompt": ["{query} {document}"],
-            "cut": "document", "label": 0});
-        let recipe = parse(&recipe.to_string()).unwrap().recipe;
-        let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
-        for (query, document, wanted) in [("a", "e u", [1, 4, 4, 2]), ("a e", "u", [1, 4, 3, 4])] {
-            let fields = Fields {
-                query,
-                document,
-                ..Fields::default()
-            };
-            let built = prompts
-                .build(&fields, wanted.len(), Truncate::Left)
-                .unwrap();
-            assert_eq!(built.tokens, wanted, "{query:?} {document:?}");
-        }
-    }
-
-    #[test]
     fn a_field_may_be_cut_to_its_last_token_and_no_further() {
         for truncate in [Truncate::Right, Truncate::Left] {
             assert_eq!(build(6, truncate).unwrap().tokens, [4, 1, 2, 3, 5, 6]);
@@ -649,5 +402,23 @@ mod tests {
         assert_eq!(build(4, Truncate::Right).unwrap().tokens, [4, 1, 5, 6]);
         assert_eq!(build(4, Truncate::Left).unwrap().tokens, [4, 3, 5, 6]);
         assert!(build(5, Truncate::Off).is_err());
+    }
+
+    #[test]
+    fn the_same_text_of_other_fields_is_cut_elsewhere() {
+        let recipe = r#"{"task": "rerank", "method": "head", "prompt": ["{query} {document}"],
+            "cut": "document", "label": 0}"#;
+        let text = Arc::new(Text::new(from_texts(WORDS, None).unwrap()).unwrap());
+        let recipe = parse(recipe).unwrap().recipe;
+        let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+        for (query, document, wanted) in [("a", "b c", [1, 3]), ("a b", "c", [1, 2])] {
+            let fields = Fields {
+                query,
+                document,
+                ..Fields::default()
+            };
+            let built = prompts.build(&fields, 2, Truncate::Left).unwrap();
+            assert_eq!(built.tokens, wanted, "{query:?} {document:?}");
+        }
     }
 }
