@@ -427,10 +427,11 @@ PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, 
  * What a token is written with, prefix_tokenizer_token_bytes tells. With option stream also while
  * the text is written: when a TEXT event can be read, all tokens that begin in its text are there;
  * the others come with the end of the item. Tokens never change once they are there. They are
- * there however the item ends, as prefix_task_item_partial_text; of one that was ended early the
- * last ones may be missing. *needed: how many there are from `first` on. Each array takes that many
- * and may be NULL with capacity 0. MISUSE for an item that is unfinished, without option stream;
- * OUT_OF_RANGE for a `first` beyond their number. */
+ * there however the item ends, as prefix_task_item_partial_text. Of one that was cancelled or ran
+ * out of time the last ones are missing if tokens were lost on their way to the task: a million of
+ * them waited there, or there was no memory for one. *needed: how many there are from `first` on.
+ * Each array takes that many and may be NULL with capacity 0. MISUSE for an item that is
+ * unfinished, without option stream; OUT_OF_RANGE for a `first` beyond their number. */
 PREFIX_API prefix_status prefix_task_item_logprobs(const prefix_task* task, size_t item,
                                                    size_t first, prefix_token* tokens,
                                                    size_t capacity, size_t* needed, float* logprobs,

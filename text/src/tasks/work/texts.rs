@@ -99,7 +99,8 @@ impl Texts {
         self.texts[index].rest(whole)
     }
 
-    /// The log-probs of the tokens of a text, as far as they were seen.
+    /// The log-probs of the tokens of a text, as far as they were seen: the engine has no others of a request that was
+    /// ended early.
     pub fn logprobs(&self, index: usize) -> Vec<f32> {
         let tokens = self.tokens.as_ref();
         tokens.map_or(Vec::new(), |tokens| tokens[index].logprobs())
