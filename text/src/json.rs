@@ -9,7 +9,19 @@ pub fn parse(text: &str) -> Result<Value, String> {
     if text.starts_with('\u{feff}') {
         return Err("it starts with a byte order mark".to_string());
     }
-    serde_json::from_str(text).map_err(|e| e.to_string())
+    serde_json::from_str(text).map_err(|e| said(&e.to_string()))
+}
+
+/// What serde_json says of an escape such as "\ud800" that stands alone, in plainer words.
+fn said(error: &str) -> String {
+    let known = [
+        "unexpected end of hex escape",
+        "lone leading surrogate in hex escape",
+    ];
+    let place = known.iter().find_map(|words| error.strip_prefix(words));
+    place.map_or(error.to_string(), |place| {
+        format!("half of a surrogate pair{place}")
+    })
 }
 
 /// The value of an argument `what` that a template may write into a prompt. A `Value` has a whole number
@@ -65,6 +77,19 @@ fn after_string(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_called_so() {
+        for json in [r#"["\ud800"]"#, r#"["\ud800\u0041"]"#, r#"["\udc00"]"#] {
+            let error = parse(json).unwrap_err();
+            assert!(
+                error.starts_with("half of a surrogate pair at line 1 column "),
+                "{json}: {error}"
+            );
+        }
+        assert!(parse(r#"["\ud83d\ude00"]"#).is_ok());
+        assert!(parse("[").unwrap_err().starts_with("EOF"));
+    }
 
     #[test]
     fn whole_numbers_have_64_bits() {

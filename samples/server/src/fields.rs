@@ -125,9 +125,20 @@ impl<'a> MapAccess<'a> for Reader<'a> {
             let place = format!(" at line {} column {}", why.line(), why.column());
             Wrong {
                 field: Some(name.clone().into()),
-                why: text.strip_suffix(&place).unwrap_or(&text).to_string(),
+                why: said(text.strip_suffix(&place).unwrap_or(&text)),
             }
         })
+    }
+}
+
+/// What is wrong, where `serde_json` has no words that a caller would know.
+fn said(why: &str) -> String {
+    match why {
+        "unexpected end of hex escape" | "lone leading surrogate in hex escape" => {
+            "has half of a surrogate pair".into()
+        }
+        "number out of range" => "has a number that is too large; the largest is 1.8e308".into(),
+        _ => why.into(),
     }
 }
 
@@ -212,6 +223,16 @@ mod tests {
                 r#"{"type": "a", "list": [1, "b"]}"#,
                 "list",
                 "invalid type: string \"b\", expected u8",
+            ),
+            (
+                r#"{"type": "\ud800"}"#,
+                "type",
+                "has half of a surrogate pair",
+            ),
+            (
+                r#"{"type": "a", "count": 1e999}"#,
+                "count",
+                "has a number that is too large; the largest is 1.8e308",
             ),
         ] {
             let wrong = read(text).unwrap_err();

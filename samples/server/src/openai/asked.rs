@@ -82,6 +82,10 @@ impl Stop {
             let message = format!("has {bytes} bytes, the limit is {STOPS}");
             return Err(Failure::field("stop", message));
         }
+        if let Some(at) = texts.iter().position(String::is_empty) {
+            let message = format!("[{at}] is empty; a stop text has at least 1 byte");
+            return Err(Failure::field("stop", message));
+        }
         Ok(texts.iter().map(String::as_str).collect())
     }
 }

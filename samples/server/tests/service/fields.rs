@@ -177,6 +177,23 @@ fn a_wrong_type_is_named() {
 }
 
 #[test]
+fn an_empty_stop_text_is_refused() {
+    let service = start(|_| {});
+    for (path, stop, at) in [
+        ("/v1/completions", json!(""), 0),
+        ("/v1/completions", json!(["a", ""]), 1),
+        ("/v1/chat/completions", json!([""]), 0),
+    ] {
+        let said = service
+            .post(path, &body(path, &json!({"stop": stop})))
+            .json(400);
+        assert_eq!(said["error"]["param"], "stop");
+        let message = format!("stop: [{at}] is empty; a stop text has at least 1 byte");
+        assert_eq!(said["error"]["message"], message);
+    }
+}
+
+#[test]
 fn a_part_without_its_text_is_said_to_be_one() {
     let service = start(|_| {});
     let part = json!([{"type": "text", "text": null}]);
