@@ -278,6 +278,25 @@ mod tests {
         assert!(!reserve.holds(reserve.start().wrapping_sub(1)));
     }
 
+    #[test]
+    fn what_grows_takes_along_what_it_holds() {
+        let memory = Box::new(Memory {
+            reserve: Reserve::new(),
+        });
+        let block = memory.reserve.take(layout(100));
+        let other = memory.reserve.take(layout(16));
+        unsafe {
+            block.write_bytes(7, 100);
+            let moved = memory.realloc(block, layout(100), 4000);
+            assert!(!memory.reserve.holds(moved));
+            let there = std::slice::from_raw_parts(moved, 100);
+            assert!(there.iter().all(|byte| *byte == 7));
+            memory.dealloc(moved, layout(4000));
+        }
+        assert_eq!(memory.reserve.take(layout(100)), block, "it came back");
+        assert!(memory.reserve.holds(other));
+    }
+
     /// Blocks keep what is written to them, whatever comes and goes beside them.
     #[test]
     fn blocks_do_not_overlap() {
