@@ -77,15 +77,42 @@ func Complete(
 }
 
 // Chat gives the next message of a conversation; chat is for the model's template, options for the task. When it fails
-// there is what was begun, beside the error. With option samples it is the first of them; a Task has all.
+// there is what was begun, beside the error. It is one text: option samples is for [Chats].
 func Chat(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, chat ChatOptions, options Options,
 ) (string, error) {
 	text, _, err := ask(ctx, engine, tokenizer, "chat", options, func(task *Task) error {
-		_, err := task.AddChat(messages, chat)
-		return err
+		if _, err := task.AddChat(messages, chat); err != nil {
+			return err
+		}
+		return single(task)
 	}, func(task *Task) (string, error) { return task.PartialText(0) })
 	return text, err
+}
+
+// Chats gives the next message of each conversation; of one that failed there is what was begun. With option samples the
+// messages for a conversation follow each other.
+func Chats(
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, conversations [][]Message, chat ChatOptions, options Options,
+) ([]string, Failures, error) {
+	return ask(ctx, engine, tokenizer, "chat", options, func(task *Task) error {
+		for _, messages := range conversations {
+			if _, err := task.AddChat(messages, chat); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, texts)
+}
+
+// single refuses a task that writes several texts.
+func single(task *Task) error {
+	count, err := task.Count()
+	if err == nil && count != 1 {
+		err = &Error{Status: ErrInvalidArgument, Message: fmt.Sprintf(
+			"option samples is %d; Chat gives one text, Chats gives all", count)}
+	}
+	return err
 }
 
 func adding(texts []string) func(*Task) error {

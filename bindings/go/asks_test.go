@@ -52,6 +52,16 @@ func TestTasksInOneCall(t *testing.T) {
 	if err != nil || message == "" {
 		t.Errorf("%q %v", message, err)
 	}
+	greetings := [][]prefix.Message{{{Role: "user", Content: "Hello"}}, {{Role: "user", Content: "Bye"}}}
+	messages, _, err := prefix.Chats(background, engine, tokenizer, greetings, prefix.ChatOptions{}, few.Samples(2))
+	if err != nil || len(messages) != 4 || messages[0] != message || messages[1] != message || messages[2] != messages[3] {
+		t.Errorf("%q, the first two %q %v", messages, message, err)
+	}
+	message, err = prefix.Chat(background, engine, tokenizer, greetings[0], prefix.ChatOptions{}, few.Samples(2))
+	if !errors.Is(err, prefix.ErrInvalidArgument) || message != "" ||
+		!strings.Contains(err.Error(), "option samples is 2; Chat gives one text, Chats gives all") {
+		t.Errorf("%q %v", message, err)
+	}
 	none, failures, err := prefix.Embed(background, engine, tokenizer, nil, nil)
 	if err != nil || len(failures) != 0 || none.Rows != 0 || len(none.Flat) != 0 {
 		t.Error(none, failures, err)

@@ -1,5 +1,6 @@
 package io.prefix;
 
+import io.prefix.internal.Constants;
 import java.util.Collections;
 import java.util.List;
 import java.util.SortedMap;
@@ -120,8 +121,8 @@ public final class Tasks {
      * @param engine runs the model
      * @param tokenizer of the model
      * @param messages so far
-     * @param options see {@link Task#create}; may be null
-     * @return its text; with option samples the first, a {@link Task} has all
+     * @param options see {@link Task#create}; may be null; option samples is for {@link #chats}
+     * @return its text
      * @throws InterruptedException when this thread is interrupted
      */
     public static String chat(Engine engine, Tokenizer tokenizer, List<Message> messages, Options options)
@@ -136,8 +137,8 @@ public final class Tasks {
      * @param tokenizer of the model
      * @param messages so far
      * @param chat what its template is told, see {@link ChatOptions}
-     * @param options see {@link Task#create}; may be null
-     * @return its text; with option samples the first, a {@link Task} has all
+     * @param options see {@link Task#create}; may be null; option samples is for {@link #chats}
+     * @return its text
      * @throws InterruptedException when this thread is interrupted
      */
     public static String chat(
@@ -145,7 +146,40 @@ public final class Tasks {
             throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "chat", options)) {
             task.addChat(messages, chat);
+            if (task.size() != 1) {
+                throw PrefixException.of(
+                        Constants.PREFIX_ERR_INVALID_ARGUMENT,
+                        "Tasks.chat",
+                        "option samples is " + task.size() + "; chat gives one text, chats gives all");
+            }
             return write(task).results().get(0);
+        }
+    }
+
+    /**
+     * Gives the next message of each conversation.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param conversations the messages so far of each
+     * @param chat what the template is told besides, see {@link ChatOptions}
+     * @param options see {@link Task#create}; may be null
+     * @return one text per conversation, with option samples several, one behind the other; of one that failed, what
+     *     there is
+     * @throws InterruptedException when this thread is interrupted
+     */
+    public static Outcome<List<String>> chats(
+            Engine engine,
+            Tokenizer tokenizer,
+            List<? extends List<Message>> conversations,
+            ChatOptions chat,
+            Options options)
+            throws InterruptedException {
+        try (Task task = Task.create(engine, tokenizer, "chat", options)) {
+            for (List<Message> messages : conversations) {
+                task.addChat(messages, chat);
+            }
+            return write(task);
         }
     }
 

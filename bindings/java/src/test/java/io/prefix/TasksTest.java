@@ -128,7 +128,18 @@ class TasksTest {
         List<String> questions = List.of("What is baked?", "Where?");
         assertEquals(2, Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions, few).results().size());
         assertFalse(Tasks.generate(engine, tokenizer, DOCUMENTS, few).results().get(2).isEmpty());
-        assertFalse(Tasks.chat(engine, tokenizer, List.of(Message.user("Hello")), few).isEmpty());
+        String message = Tasks.chat(engine, tokenizer, List.of(Message.user("Hello")), few);
+        assertFalse(message.isEmpty());
+        List<List<Message>> greetings = List.of(List.of(Message.user("Hello")), List.of(Message.user("Bye")));
+        few.set("samples", 2);
+        List<String> messages =
+                Tasks.chats(engine, tokenizer, greetings, new ChatOptions(), few).results();
+        assertEquals(4, messages.size());
+        assertEquals(List.of(message, message), messages.subList(0, 2));
+        assertEquals(messages.get(2), messages.get(3));
+        PrefixException several = assertThrows(
+                PrefixException.InvalidArgument.class, () -> Tasks.chat(engine, tokenizer, greetings.get(0), few));
+        assertEquals("option samples is 2; chat gives one text, chats gives all", several.getMessage());
         assertEquals(0, Tasks.embed(engine, tokenizer, List.of(), null).results().rows());
     }
 
