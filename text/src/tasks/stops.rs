@@ -32,7 +32,7 @@ pub struct Stops {
 pub struct Place(StateID);
 
 impl Stops {
-    /// Empty texts end nothing, and each counts once.
+    /// An empty one, that of a recipe without a stop text, ends nothing, and each counts once.
     pub fn new(mut texts: Vec<String>) -> Result<Stops> {
         let mut seen = HashSet::new();
         texts.retain(|text| !text.is_empty() && seen.insert(text.clone()));
