@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 bool plain_file_name(const std::string& name) {
   return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
          std::none_of(name.begin(), name.end(), [](char c) {
-           return c == '/' || c == '\\' || (c >= 0 && c < ' ') || c == 127;
+           return c == '/' || c == '\\' || static_cast<unsigned char>(c) < ' ' || c == 127;
          });
 }
 
