@@ -109,7 +109,7 @@ class OptionMethods {
     return std::move(self().set("kv", value, error));
   }
   /* Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of
-   * auto, amx, avx512_bf16, avx512, avx2, scalar. Default auto. Of engines. */
+   * auto, amx, avx512_bf16, avx512, avx2, neon, scalar. Default auto. Of engines. */
   Options& isa(Text value, prefix_error* error = nullptr) & {
     return self().set("isa", value, error);
   }

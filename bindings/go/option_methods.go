@@ -41,7 +41,7 @@ func (o Options) PackTo(value string) Options { return o.with("pack_to", value) 
 func (o Options) KV(value string) Options { return o.with("kv", value) }
 
 // ISA is option isa: instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of auto,
-// amx, avx512_bf16, avx512, avx2, scalar. Default auto. Of engines.
+// amx, avx512_bf16, avx512, avx2, neon, scalar. Default auto. Of engines.
 func (o Options) ISA(value string) Options { return o.with("isa", value) }
 
 // Invariant is option invariant: same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU

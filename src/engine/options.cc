@@ -53,7 +53,7 @@ constexpr OptionInfo kTable[] = {
     {"kv", T::kString, S::kEngine, "auto", 0, 0, "auto|int8",
      "Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each "
      "token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU only."},
-    {"isa", T::kString, S::kEngine, "auto", 0, 0, "auto|amx|avx512_bf16|avx512|avx2|scalar",
+    {"isa", T::kString, S::kEngine, "auto", 0, 0, "auto|amx|avx512_bf16|avx512|avx2|neon|scalar",
      "Instruction-set level of the CPU kernels; auto takes the fastest this machine has."},
     {"invariant", T::kBool, S::kEngine, "false", 0, 0, "",
      "Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always "

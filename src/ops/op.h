@@ -241,7 +241,7 @@ class Device {
 
 struct CpuOptions {
   NumericTypes types;
-  std::string_view isa = "auto";      // auto, amx, avx512_bf16, avx512, avx2, scalar
+  std::string_view isa = "auto";      // auto, amx, avx512_bf16, avx512, avx2, neon, scalar
   std::shared_ptr<Threads> threads;   // null: the calling thread alone
   int32_t workers = 1;                // for sizes without threads: how many they will be
   InputObserver* observer = nullptr;  // null: none

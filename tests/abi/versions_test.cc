@@ -160,7 +160,7 @@ TEST(Versions, TheCpuHasItsMakersName) {
 // Option isa takes every level; an engine only those that this machine has, which are features, and
 // for the others it says what is missing.
 TEST(Versions, LevelsThatCannotRunSayWhy) {
-  for (const char* level : {"amx", "avx512_bf16", "avx512", "avx2", "scalar"}) {
+  for (const char* level : {"amx", "avx512_bf16", "avx512", "avx2", "neon", "scalar"}) {
     SCOPED_TRACE(level);
     const Options options = make_options({{"isa", level}, {"cache_bytes", "1M"}});
     Engine engine;

@@ -50,7 +50,7 @@ class WholeAttention : public AttentionLevel {};
 
 std::vector<Level> levels(bool int8) {
   std::vector<Level> all;
-  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"})
+  for (const char* isa : {"scalar", "neon", "avx2", "avx512", "avx512_bf16", "amx"})
     for (DType type : {DType::kBf16, DType::kF32})
       if (!int8 || type == DType::kBf16) all.push_back({isa, type, int8});
   return all;

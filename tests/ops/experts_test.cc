@@ -53,7 +53,7 @@ std::string level_name(const ::testing::TestParamInfo<Param>& param) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Levels, Experts,
-                         ::testing::Combine(::testing::Values("scalar", "avx2", "avx512",
+                         ::testing::Combine(::testing::Values("scalar", "neon", "avx2", "avx512",
                                                               "avx512_bf16", "amx"),
                                             ::testing::Values(DType::kBf16, DType::kF32)),
                          level_name);

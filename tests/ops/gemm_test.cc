@@ -420,7 +420,7 @@ TEST_P(GemmTest, NotANumberPassesTheLimitsOfAnActivation) {
 
 INSTANTIATE_TEST_SUITE_P(Levels, GemmTest,
                          testing::Combine(testing::Values("amx", "avx512_bf16", "avx512", "avx2",
-                                                          "scalar"),
+                                                          "neon", "scalar"),
                                           testing::Values(DType::kBf16, DType::kF32)),
                          [](const testing::TestParamInfo<Param>& p) {
                            return std::get<0>(p.param) +

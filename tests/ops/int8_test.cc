@@ -446,7 +446,8 @@ TEST_P(Int8Test, ARowThatIsNotFiniteIsAlone) {
 
 std::string isa_of(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
 INSTANTIATE_TEST_SUITE_P(Levels, Int8Test,
-                         ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
+                         ::testing::Values("scalar", "neon", "avx2", "avx512", "avx512_bf16",
+                                           "amx"),
                          isa_of);
 
 // The loops of AMX on a model of its registers, against the portable tile.

@@ -12,6 +12,7 @@
 namespace prefix::ops {
 namespace {
 
+#if defined(__x86_64__)
 CpuFeatures all_features() {
   CpuFeatures f;
   f.avx2 = f.avx512 = f.avx512_bf16 = f.amx_bf16 = f.amx_permitted = true;
@@ -44,6 +45,56 @@ TEST(Isa, AmdMultipliesInBf16) {
   f.avx2 = false;
   EXPECT_EQ(fastest_isa(f), Isa::kScalar);
 }
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+// A level of another architecture says so, whatever the features; and no list or message offers it.
+TEST(Isa, LevelsOfOtherArchitecturesAreRefusedByName) {
+#if defined(__x86_64__)
+  const Isa foreign = Isa::kNeon;
+  const std::string why = "not an aarch64 build",
+                    known = "known: auto, amx, avx512_bf16, avx512, avx2, scalar";
+#elif defined(__aarch64__)
+  const Isa foreign = Isa::kAvx2;
+  const std::string why = "not an x86-64 build", known = "known: auto, neon, scalar";
+#endif
+  CpuFeatures f;
+  f.avx2 = f.neon = true;
+  EXPECT_EQ(isa_obstacle(foreign, f), why);
+  EXPECT_EQ(isa_obstacle(Isa::kScalar, f), "");
+  for (const IsaLevel& level : cpu_isa_levels()) EXPECT_NE(level.name, isa_name(foreign));
+  const auto message = [](std::string_view requested) -> std::string {
+    try {
+      choose_isa(requested);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message(isa_name(foreign)).find(why), std::string::npos) << message(isa_name(foreign));
+  EXPECT_NE(message("sse9").find(known), std::string::npos) << message("sse9");
+}
+#endif
+
+#if defined(__aarch64__)
+TEST(Isa, Aarch64HasNeonWithOrWithoutDotProducts) {
+  CpuFeatures f;
+  EXPECT_EQ(fastest_isa(f), Isa::kScalar);
+  f.neon = true;
+  EXPECT_EQ(fastest_isa(f), Isa::kNeon);
+  const auto products = [](const KernelTables& tables) {
+    return tables[static_cast<size_t>(Isa::kNeon)].gemm.tile_int8;
+  };
+  const TileFn plain = products(kernel_tables(f));
+  EXPECT_EQ(products(same_bits_tables(f)), plain);
+  EXPECT_NE(products(kernel_tables(CpuFeatures{})), plain);
+  EXPECT_TRUE(detect_cpu_features().neon);
+  if (detect_cpu_features().neon_dot) {
+    f.neon_dot = true;
+    EXPECT_NE(products(kernel_tables(f)), plain);
+  }
+}
+#endif
 
 // To fill a table takes the instructions of its level,
 // so that must not even be tried where they do not run.
@@ -87,7 +138,11 @@ TEST(Isa, EveryListedLevelCanBeChosenOrSaysWhyNot) {
     }
   }
   EXPECT_EQ(chosen, 1);
-  EXPECT_EQ(cpu_isa_levels().size(), static_cast<size_t>(kIsaCount));
+#if defined(__x86_64__)
+  EXPECT_EQ(cpu_isa_levels().size(), 5u);
+#elif defined(__aarch64__)
+  EXPECT_EQ(cpu_isa_levels().size(), 2u);
+#endif
 }
 
 TEST(Isa, EnvironmentDecidesForAutoOnly) {

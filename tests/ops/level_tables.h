@@ -39,9 +39,17 @@ class Int8Operand {
 // The first is that of the scalar level.
 inline std::vector<LevelTable> level_tables() {
   std::vector<LevelTable> tables;
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx})
+  for (const Isa isa :
+       {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx, Isa::kNeon})
     if (isa_obstacle(isa, detect_cpu_features()).empty())
       tables.push_back({std::string(isa_name(isa)), same_bits_table(isa)});
+#if defined(__aarch64__)
+  if (detect_cpu_features().neon_dot) {
+    LevelTable plain{"neon without dot products", same_bits_table(Isa::kNeon)};
+    fill_kernels_neon_int8(plain.kernels);
+    tables.push_back(plain);
+  }
+#endif
   // What the kernels of other tables were made from knows nothing of AMX.
   LevelTable amx{"amx on its model", tables.back().kernels};
   use_tiles<EmulatedTiles>(amx.kernels.gemm);

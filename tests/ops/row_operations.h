@@ -83,7 +83,7 @@ class RowOps : public ::testing::TestWithParam<TestedDevice> {
 inline std::vector<TestedDevice> levels(std::initializer_list<DType> types = {DType::kBf16,
                                                                               DType::kF32}) {
   std::vector<TestedDevice> all;
-  for (const char* const isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"})
+  for (const char* const isa : {"scalar", "neon", "avx2", "avx512", "avx512_bf16", "amx"})
     for (const DType type : types)
       all.push_back({isa, type, [isa, type] {
                        return make_cpu_device({types_of(type), isa, std::make_shared<Threads>(2)});

@@ -39,7 +39,8 @@ class Scan : public ::testing::TestWithParam<std::string> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Levels, Scan,
-                         ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
+                         ::testing::Values("scalar", "neon", "avx2", "avx512", "avx512_bf16",
+                                           "amx"),
                          [](const auto& level) { return level.param; });
 
 constexpr RecurrentKind kKinds[] = {RecurrentKind::kMamba2, RecurrentKind::kGatedDelta};

@@ -42,8 +42,8 @@ class EngineOptions(TypedDict, total=False):
     kv: Literal["auto", "int8"]
 
     # Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of auto, amx, avx512_bf16,
-    # avx512, avx2, scalar. Default auto. Of engines.
-    isa: Literal["auto", "amx", "avx512_bf16", "avx512", "avx2", "scalar"]
+    # avx512, avx2, neon, scalar. Default auto. Of engines.
+    isa: Literal["auto", "amx", "avx512_bf16", "avx512", "avx2", "neon", "scalar"]
 
     # Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always does so. Default false.
     # Of engines.

@@ -162,6 +162,63 @@ struct BlockLanes {
   }
 };
 
+#elif defined(PREFIX_NEON)
+
+struct BlockLanes {
+  using I = int32x4_t;
+  using F = float32x4_t;
+  static constexpr int kLanes = 4;
+  static constexpr int kAccumulators = 24;
+  static constexpr bool kByWords = false;
+
+  static I load(const std::byte* p) { return load_vector<I>(p); }
+  static void store(void* p, I v) { __builtin_memcpy(p, &v, sizeof v); }
+  static I set1(int32_t x) { return vdupq_n_s32(x); }
+  static I either(I a, I b) { return vorrq_s32(a, b); }
+  template <uint8_t kMask>
+  static I bits(I v) {
+    return vreinterpretq_s32_u8(vandq_u8(vreinterpretq_u8_s32(v), vdupq_n_u8(kMask)));
+  }
+  // Bits of a neighbour come into a byte; bits() is behind it.
+  static I shifted(I v, int by) { return by >= 0 ? v >> by : v << -by; }
+  template <CodeTable kTable>
+  static I look_up(I places) {
+    const uint8x16_t table = load_vector<uint8x16_t>(numbers_of(kTable));
+    return vreinterpretq_s32_u8(vqtbl1q_u8(table, vreinterpretq_u8_s32(places)));
+  }
+  // Codes of 8 bits less 128: both factors of a product are signed.
+  static I less_128(I codes) {
+    return vreinterpretq_s32_u8(veorq_u8(vreinterpretq_u8_s32(codes), vdupq_n_u8(0x80)));
+  }
+
+  static I broadcast(const void* p) { return vdupq_n_s32(quad_of(p)); }
+  static I dot(I sum, I codes, I x) {
+    return dot_quads(sum, vreinterpretq_s8_s32(codes), vreinterpretq_s8_s32(x));
+  }
+
+  static F set1_f32(float x) { return vdupq_n_f32(x); }
+  static F load_f32(const float* p) { return vld1q_f32(p); }
+  static void store_f32(float* p, F v) { vst1q_f32(p, v); }
+  static F mul(F a, F b) { return vmulq_f32(a, b); }
+  static F fma(F a, F b, F c) { return vfmaq_f32(c, a, b); }
+  static F from_i32(I v) { return vcvtq_f32_s32(v); }
+  static F half(const std::byte* p) { return vcvt_f32_f16(load_vector<float16x4_t>(p)); }
+  static F bf16(const std::byte* p) {
+    return vreinterpretq_f32_u32(vshll_n_u16(load_vector<uint16x4_t>(p), 16));
+  }
+  static F from_u8(const std::byte* p) {
+    const uint16x4_t words = vget_low_u16(vmovl_u8(bytes(p)));
+    return vcvtq_f32_u32(vmovl_u16(words));
+  }
+  static F from_i8(const std::byte* p) {
+    const int16x4_t words = vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes(p))));
+    return vcvtq_f32_s32(vmovl_s16(words));
+  }
+
+ private:
+  static uint8x8_t bytes(const std::byte* p) { return vreinterpret_u8_s32(vdup_n_s32(quad_of(p))); }
+};
+
 #else
 
 struct BlockLanes {

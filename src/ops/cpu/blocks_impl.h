@@ -45,9 +45,11 @@ struct Stored {
   static_assert(!L.minima || L.offset == 0);
   static constexpr int kTogether = quads_together(L);
   static constexpr bool kSmall = kTogether > 0;
+  // Of levels that multiply signed numbers alone: codes of 8 bits are 128 less there.
+  static constexpr bool kLess128 = !kSmall && requires(typename V::I codes) { V::less_128(codes); };
   const std::byte* unit;
 
-  static constexpr int offset() { return L.offset; }
+  static constexpr int offset() { return L.offset - (kLess128 ? 128 : 0); }
 
   // With each group a part of a unit further on.
   // Without it one row of Q4_K took 1.6 times as long from memory (Zen 3).
@@ -59,6 +61,13 @@ struct Stored {
 
   // Four k in each lane, of kLanes columns.
   [[gnu::always_inline]] typename V::I codes(int group, int quad, int column) const {
+    if constexpr (kLess128) {
+      return V::less_128(stored_codes(group, quad, column));
+    } else {
+      return stored_codes(group, quad, column);
+    }
+  }
+  [[gnu::always_inline]] typename V::I stored_codes(int group, int quad, int column) const {
     if constexpr (L.low_bits == 8) {
       return V::load(unit + group * L.low_bytes() + quad * 4 * kPanelColumns + 4 * column);
     } else {
@@ -434,7 +443,7 @@ void multiply_many(const BlockTileArgs& t) {
       from += L.bytes();
     }
     prefetch_lines(from, count / L.groups * L.bytes() / 64);  // what is next
-    multiply_plain_rows<PlainOf<L, V>, V>({&unit, L.offset}, t, {first, count});
+    multiply_plain_rows<PlainOf<L, V>, V>({&unit, Stored<L, V>::offset()}, t, {first, count});
     first += count;
   }
 }

@@ -292,14 +292,15 @@ inline void do_nothing() {}
 
 // The table of an f32 level. Tiles, whose lanes never meet, may be over vectors of their own.
 template <class S, class Tile = S>
-GemmKernels f32_gemm_kernels() {
+GemmKernels f32_gemm_kernels(TileFn tile_bf16 = multiply_tile<F32ByBf16<Tile>>,
+                             TileFn tile_f32 = multiply_tile<F32ByF32<Tile>>) {
   GemmKernels g;
   g.begin = do_nothing;
   g.end = do_nothing;
-  g.tile_bf16 = multiply_tile<F32ByBf16<Tile>>;
+  g.tile_bf16 = tile_bf16;
   g.act_is_bf16 = false;
   g.row_step = kBlockRows;
-  g.tile_f32 = multiply_tile<F32ByF32<Tile>>;
+  g.tile_f32 = tile_f32;
   if constexpr (requires { &Tile::widen_pairs; }) {
     g.tile_wide = multiply_wide_tile<Tile>;
     g.widen = widen_panel_k<Tile>;

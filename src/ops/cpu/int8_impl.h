@@ -9,6 +9,9 @@
 #include "ops/cpu/quads.h"
 #include "ops/cpu/values_impl.h"
 #include "ops/cpu/winograd_impl.h"
+#if defined(PREFIX_NEON)
+#include "ops/cpu/int8_neon.h"
+#endif
 
 namespace prefix::ops {
 namespace {
@@ -26,11 +29,17 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
-  g.tile_int8 = multiply_tile<Int8ByPairs>;
   g.tile_blocks = multiply_block_tile<BlockLanes>;
-  g.tile_values = multiply_value_tile<ValuesByPairs>;
   g.scale_sums = scale_sums;
+#if defined(PREFIX_NEON)
+  g.tile_int8 = multiply_int8_tile;
+  g.tile_values = multiply_value_tile_by_element;
+  g.peak_int8 = register_peak<Int8Quads>;
+#else
+  g.tile_int8 = multiply_tile<Int8ByPairs>;
+  g.tile_values = multiply_value_tile<ValuesByPairs>;
   g.peak_int8 = register_peak<Int8ByPairs>;
+#endif
 #if defined(__AVX2__)
   g.widen_quads = widen_quads<true>;
 #if !defined(__AVX512BW__)

@@ -99,7 +99,7 @@ struct Int8ByVnni : Int8Lanes {
 };
 #endif
 
-#else
+#elif !defined(PREFIX_NEON)  // which has int8_neon.h
 
 struct Int8ByPairs {
   using A = int8_t;

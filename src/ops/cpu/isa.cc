@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <string>
 
 #include "base/quote.h"
 #include "base/status.h"
@@ -10,16 +11,32 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace prefix::ops {
 namespace {
 
-constexpr std::array<std::string_view, kIsaCount> kNames = {"scalar", "avx2", "avx512",
-                                                            "avx512_bf16", "amx"};
-// Best first, as cpu_isa_levels() lists them.
-constexpr std::array<Isa, kIsaCount> kBestFirst = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512,
-                                                   Isa::kAvx2, Isa::kScalar};
+constexpr std::array<std::string_view, kIsaCount> kNames = {"scalar",      "avx2", "avx512",
+                                                            "avx512_bf16", "amx",  "neon"};
+// Those of this build's architecture, best first, as cpu_isa_levels() lists them.
+#if defined(__x86_64__)
+constexpr std::array kBestFirst = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2,
+                                   Isa::kScalar};
+#elif defined(__aarch64__)
+constexpr std::array kBestFirst = {Isa::kNeon, Isa::kScalar};
+#else
+constexpr std::array kBestFirst = {Isa::kScalar};
+#endif
+
+// Why this build has no such level: it is for another architecture. "" if it has.
+std::string_view missing_architecture(Isa isa) {
+  for (const Isa level : kBestFirst)
+    if (level == isa) return "";
+  return isa == Isa::kNeon ? "not an aarch64 build" : "not an x86-64 build";
+}
 
 #if defined(__x86_64__)
 
@@ -81,14 +98,18 @@ CpuFeatures detect_cpu_features() {
   features.amx_bf16 = tiles && features.avx512_bf16 && bit(seven.edx, 22) && bit(seven.edx, 24);
   features.amx_int8 = features.amx_bf16 && bit(seven.edx, 25);
   features.amx_permitted = features.amx_bf16 && request_amx();
+#elif defined(__aarch64__)
+  // What -march=armv8.2-a+dotprod lets the compiler use.
+  constexpr unsigned long kDot = HWCAP_ASIMDDP | HWCAP_ASIMDRDM | HWCAP_ATOMICS | HWCAP_CRC32;
+  features.neon = true;
+  features.neon_dot = (getauxval(AT_HWCAP) & kDot) == kDot;
 #endif
   return features;
 }
 
 std::string_view isa_obstacle(Isa isa, const CpuFeatures& features) {
-#if !defined(__x86_64__)
-  if (isa != Isa::kScalar) return "not an x86-64 build";
-#endif
+  const std::string_view missing = missing_architecture(isa);
+  if (!missing.empty()) return missing;
   switch (isa) {
     case Isa::kScalar:
       return "";
@@ -101,6 +122,8 @@ std::string_view isa_obstacle(Isa isa, const CpuFeatures& features) {
     case Isa::kAmx:
       if (!features.amx_bf16) return "the processor or the kernel lacks AMX-TILE or AMX-BF16";
       return features.amx_permitted ? "" : "the kernel refused this process the AMX tile state";
+    case Isa::kNeon:
+      return features.neon ? "" : "the processor lacks NEON";
   }
   return "unknown level";
 }
@@ -126,8 +149,9 @@ Isa parse_isa(std::string_view name) {
   for (int i = 0; i < kIsaCount; ++i) {
     if (kNames[static_cast<size_t>(i)] == name) return static_cast<Isa>(i);
   }
-  fail(Code::kInvalidArgument, "unknown CPU level ", quote(name),
-       "; known: auto, amx, avx512_bf16, avx512, avx2, scalar");
+  std::string known = "auto";
+  for (const Isa isa : kBestFirst) known.append(", ").append(isa_name(isa));
+  fail(Code::kInvalidArgument, "unknown CPU level ", quote(name), "; known: ", known);
 }
 
 }  // namespace
@@ -147,8 +171,8 @@ Isa choose_isa(std::string_view requested) {
 }
 
 std::span<const IsaLevel> cpu_isa_levels() {
-  static const std::array<IsaLevel, kIsaCount> levels = [] {
-    std::array<IsaLevel, kIsaCount> list{};
+  static const std::array<IsaLevel, kBestFirst.size()> levels = [] {
+    std::array<IsaLevel, kBestFirst.size()> list{};
     const Isa fastest = fastest_isa(this_cpu());
     for (size_t i = 0; i < list.size(); ++i) {
       const Isa isa = kBestFirst[i];

@@ -13,8 +13,8 @@
 
 namespace prefix::ops {
 
-enum class Isa : int32_t { kScalar, kAvx2, kAvx512, kAvx512Bf16, kAmx };
-inline constexpr int kIsaCount = 5;
+enum class Isa : int32_t { kScalar, kAvx2, kAvx512, kAvx512Bf16, kAmx, kNeon };
+inline constexpr int kIsaCount = 6;
 
 std::string_view isa_name(Isa isa);
 
@@ -30,6 +30,8 @@ struct CpuFeatures {
   bool amx_permitted = false;  // and the process may use it (arch_prctl)
   bool amd = false;
   bool intel = false;
+  bool neon = false;      // every aarch64
+  bool neon_dot = false;  // besides neon: sdot and udot, and what Armv8.2 has; no level of its own
 };
 
 CpuFeatures detect_cpu_features();

@@ -18,17 +18,21 @@ const KernelTable& at(const KernelTables& tables, Isa isa) {
 KernelTables kernel_tables(const CpuFeatures& features) {
   KernelTables tables{};
   using Fill = void (*)(KernelTable&);
+  // Null: isa_obstacle() says that this is another architecture.
 #if defined(__x86_64__)
   constexpr std::array<Fill, kIsaCount> kFills = {fill_kernels_scalar, fill_kernels_avx2,
                                                   fill_kernels_avx512, fill_kernels_avx512_bf16,
-                                                  fill_kernels_amx};
+                                                  fill_kernels_amx,    nullptr};
+#elif defined(__aarch64__)
+  constexpr std::array<Fill, kIsaCount> kFills = {
+      fill_kernels_scalar, nullptr, nullptr, nullptr, nullptr, fill_kernels_neon};
 #else
-  constexpr std::array<Fill, 1> kFills = {fill_kernels_scalar};
+  constexpr std::array<Fill, kIsaCount> kFills = {fill_kernels_scalar};
 #endif
   KernelTable table;
   for (size_t i = 0; i < tables.size(); ++i) {
     const auto isa = static_cast<Isa>(i);
-    if (i < kFills.size() && isa_obstacle(isa, features).empty()) {
+    if (isa_obstacle(isa, features).empty()) {
       kFills[i](table);
       if (isa == Isa::kScalar) fill_kernels_scalar_int8(table);
 #if defined(__x86_64__)
@@ -36,6 +40,9 @@ KernelTables kernel_tables(const CpuFeatures& features) {
       if (isa == Isa::kAvx2 && features.avx_vnni) fill_kernels_avx_vnni(table);
       if (isa == Isa::kAvx512 && features.avx512_vnni) fill_kernels_avx512_vnni(table);
       if (isa == Isa::kAmx && features.amx_int8) fill_kernels_amx_int8(table);
+#elif defined(__aarch64__)
+      if (isa == Isa::kNeon) fill_kernels_neon_int8(table);
+      if (isa == Isa::kNeon && features.neon_dot) fill_kernels_neon_dot(table);
 #endif
     }
     tables[i] = table;
@@ -63,6 +70,13 @@ KernelTables same_bits_tables(const CpuFeatures& features) {
     if (isa == Isa::kAvx2 && runs && features.avx_vnni) fill_kernels_avx_vnni(table);
     if (isa == Isa::kAvx512 && runs) table = at(kernel_tables(features), isa);
     if (isa == Isa::kAmx && runs && features.amx_int8) fill_kernels_amx_int8(table);
+#elif defined(__aarch64__)
+    const bool runs = isa_obstacle(isa, features).empty();
+    if (isa == Isa::kNeon && runs) {
+      fill_kernels_neon_same(table);
+      fill_kernels_neon_int8(table);
+    }
+    if (isa == Isa::kNeon && runs && features.neon_dot) fill_kernels_neon_dot(table);
 #endif
     tables[i] = table;
   }

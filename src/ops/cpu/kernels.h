@@ -34,14 +34,18 @@ void fill_kernels_avx2(KernelTable& table);
 void fill_kernels_avx512(KernelTable& table);
 void fill_kernels_avx512_bf16(KernelTable& table);
 void fill_kernels_amx(KernelTable& table);
+void fill_kernels_neon(KernelTable& table);
 void fill_kernels_scalar_same(KernelTable& table);
 void fill_kernels_avx2_same(KernelTable& table);
+void fill_kernels_neon_same(KernelTable& table);
 // What both tables of a level have.
 void fill_kernels_scalar_int8(KernelTable& table);
 void fill_kernels_avx2_int8(KernelTable& table);
+void fill_kernels_neon_int8(KernelTable& table);
 // Of processors that have more than their level asks for.
 void fill_kernels_avx_vnni(KernelTable& table);
 void fill_kernels_avx512_vnni(KernelTable& table);
 void fill_kernels_amx_int8(KernelTable& table);
+void fill_kernels_neon_dot(KernelTable& table);
 
 }  // namespace prefix::ops

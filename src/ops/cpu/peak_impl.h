@@ -15,6 +15,11 @@ template <class Vec>
 inline void hide_from_compiler(Vec& v) {
   asm volatile("" : "+x"(v));
 }
+#elif defined(__aarch64__)
+template <class Vec>
+inline void hide_from_compiler(Vec& v) {
+  asm volatile("" : "+w"(v));
+}
 #else
 template <class Vec>
 inline void hide_from_compiler(Vec&) {}

@@ -57,6 +57,28 @@ inline Vec in_order(Vec sum) {
   return sum;
 }
 
+#elif defined(PREFIX_NEON)
+
+#if defined(__ARM_FEATURE_DOTPROD)
+inline constexpr bool kDotProducts = true;
+#else
+inline constexpr bool kDotProducts = false;
+#endif
+
+inline int8x16_t broadcast_quad(const void* p) {
+  return vreinterpretq_s8_s32(vdupq_n_s32(quad_of(p)));
+}
+// c + the products of the quads of each lane. Without sdot two products are added in 16 bits, so at
+// most one of the factors is -128 anywhere.
+inline int32x4_t dot_quads(int32x4_t c, int8x16_t a, int8x16_t b) {
+#if defined(__ARM_FEATURE_DOTPROD)
+  return vdotq_s32(c, a, b);
+#else
+  const int16x8_t left = vmull_s8(vget_low_s8(a), vget_low_s8(b)), right = vmull_high_s8(a, b);
+  return vpadalq_s16(c, vpaddq_s16(left, right));
+#endif
+}
+
 #else
 
 // Two 16-bit numbers a lane. The product of a signed and an unsigned byte fits 16 bits (-128 x

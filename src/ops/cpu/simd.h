@@ -1,5 +1,6 @@
 // The vector type `Simd` of the level that the including file is compiled for:
-// LevelSimd, the level's own.
+// LevelSimd, the level's own. Files of the neon level define PREFIX_NEON: aarch64 has no processors
+// without it, so no flag tells them from those of the scalar level.
 //
 // With PREFIX_SAME_BITS it has 16 lanes at every level, several of the level's vectors in a row,
 // and fma() rounds once: what is written over Simd then has the same bits at every level, sums over
@@ -10,6 +11,8 @@
 #include "ops/cpu/simd_avx512.h"
 #elif defined(__AVX2__)
 #include "ops/cpu/simd_avx2.h"
+#elif defined(PREFIX_NEON)
+#include "ops/cpu/simd_neon.h"
 #else
 #include "ops/cpu/simd_scalar.h"
 #endif

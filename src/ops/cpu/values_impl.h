@@ -89,7 +89,7 @@ struct ValuesByVnni : ValueLanes {
 };
 #endif
 
-#else
+#elif !defined(PREFIX_NEON)  // which has int8_neon.h
 
 struct ValuesByPairs {
   using A = uint8_t;

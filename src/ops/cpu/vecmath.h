@@ -150,6 +150,17 @@ inline float vec_max(__m512 x) {
 inline float vec_sum(__m256 x) { return fold_to_one(fold_to_four(x, false), false); }
 inline float vec_max(__m256 x) { return fold_to_one(fold_to_four(x, true), true); }
 #endif
+#elif defined(PREFIX_NEON)
+inline float vec_sum(LevelSimd::F x) {
+  const float32x2_t two = vadd_f32(vget_low_f32(x), vget_high_f32(x));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+inline float vec_max(LevelSimd::F x) {
+  const float32x2_t low = vget_low_f32(x), high = vget_high_f32(x);
+  const float32x2_t two = vbsl_f32(vcgt_f32(low, high), low, high);
+  const float even = vget_lane_f32(two, 0), odd = vget_lane_f32(two, 1);
+  return even > odd ? even : odd;
+}
 #else
 inline float vec_sum(LevelSimd::F x) {
   float lanes[LevelSimd::kLanes];
@@ -188,6 +199,8 @@ inline uint32_t vec_largest(__m512 x) {
 #else
 inline uint32_t vec_largest(__m256 x) { return fold_bits(_mm256_castps_si256(x)); }
 #endif
+#elif defined(PREFIX_NEON)
+inline uint32_t vec_largest(LevelSimd::F x) { return vmaxvq_u32(vreinterpretq_u32_f32(x)); }
 #else
 inline uint32_t vec_largest(LevelSimd::F x) {
   uint32_t largest = 0;

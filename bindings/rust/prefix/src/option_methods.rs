@@ -57,7 +57,7 @@ impl OptionsBuilder {
     }
 
     /// Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of auto, amx,
-    /// avx512_bf16, avx512, avx2, scalar. Default auto. Of engines.
+    /// avx512_bf16, avx512, avx2, neon, scalar. Default auto. Of engines.
     pub fn isa(self, value: &str) -> Self {
         self.with("isa", value)
     }

@@ -109,7 +109,7 @@ abstract class OptionMethods extends Owned {
 
     /**
      * Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of auto, amx, avx512_bf16,
-     * avx512, avx2, scalar. Default auto. Of engines.
+     * avx512, avx2, neon, scalar. Default auto. Of engines.
      *
      * @param value of option isa
      * @return this
