@@ -8,22 +8,16 @@
 #include <string_view>
 #include <vector>
 
+#include "support/hex.h"
 #include "support/sha256.h"
 
 namespace prefix {
 namespace {
 
-std::string hex(const Sha256::Digest& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
+using testing_support::hex_of;
 
 std::string hash(std::string_view text, Sha256Path path) {
-  return hex(Sha256(path).update(text.data(), text.size()).finish());
+  return hex_of(Sha256(path).update(text.data(), text.size()).finish());
 }
 
 class EveryPath : public testing::TestWithParam<Sha256Path> {
@@ -55,6 +49,16 @@ TEST_P(EveryPath, MatchesThePublishedVectors) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
+TEST(Sha256, TheReferenceKnowsTheExamplesOfTheStandard) {
+  const auto of = [](const std::string& text) {
+    return testing_support::sha256(std::as_bytes(std::span(text)));
+  };
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
 // The reference in tests/support computes its constants from the primes.
 TEST_P(EveryPath, MatchesTheReferenceAtEveryLengthAroundABlock) {
   std::vector<std::byte> data(400);
@@ -62,7 +66,7 @@ TEST_P(EveryPath, MatchesTheReferenceAtEveryLengthAroundABlock) {
   for (std::byte& byte : data) byte = static_cast<std::byte>(random());
   for (size_t n = 0; n <= data.size(); ++n) {
     const std::span<const std::byte> part = std::span<const std::byte>(data).first(n);
-    ASSERT_EQ(hex(Sha256(GetParam()).update(part).finish()), testing_support::sha256(part)) << n;
+    ASSERT_EQ(hex_of(Sha256(GetParam()).update(part).finish()), testing_support::sha256(part)) << n;
   }
 }
 
@@ -71,7 +75,7 @@ TEST_P(EveryPath, ChunksGiveTheDigestOfTheWhole) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
   for (std::byte& byte : data) byte = static_cast<std::byte>(random());
-  const std::string whole = hex(Sha256(GetParam()).update(data).finish());
+  const std::string whole = hex_of(Sha256(GetParam()).update(data).finish());
   for (int round = 0; round < 300; ++round) {
     Sha256 hash(GetParam());
     const size_t longest = 1 + random() % 300;
@@ -80,7 +84,7 @@ TEST_P(EveryPath, ChunksGiveTheDigestOfTheWhole) {
       hash.update(rest.first(n));
       rest = rest.subspan(n);
     }
-    ASSERT_EQ(hex(hash.finish()), whole) << "seed " << seed << ", round " << round;
+    ASSERT_EQ(hex_of(hash.finish()), whole) << "seed " << seed << ", round " << round;
   }
 }
 

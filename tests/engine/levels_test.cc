@@ -10,23 +10,16 @@
 #include "engine/random_requests.h"
 #include "engine/variants.h"
 #include "support/golden.h"
+#include "support/hex.h"
 
 namespace prefix {
 namespace {
 
 using testing_support::golden_folder;
+using testing_support::hex_of;
 using testing_support::make_options;
 using testing_support::OptionList;
 using testing_support::run_all;
-
-std::string hex(const Sha256::Digest& digest) {
-  std::string text;
-  for (const uint8_t byte : digest) {
-    text += "0123456789abcdef"[byte / 16];
-    text += "0123456789abcdef"[byte % 16];
-  }
-  return text;
-}
 
 class EveryLevel : public testing::TestWithParam<std::string> {
  protected:
@@ -85,7 +78,7 @@ TEST_P(EveryLevel, BitsAreThoseOfEveryMachine) {
         hash.update(result.token_logprobs.data(), result.token_logprobs.size() * sizeof(float));
       }
     }
-    const std::string digest = hex(hash.finish());
+    const std::string digest = hex_of(hash.finish());
     nlohmann::ordered_json bits;
     std::ifstream(path) >> bits;
     if (std::getenv("PREFIX_WRITE_LEVEL_BITS") != nullptr) {

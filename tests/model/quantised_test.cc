@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sha256.h"
 #include "base/status.h"
 #include "engine/engine_support.h"
 #include "model/files/quantised_tensors.h"
@@ -21,7 +22,6 @@
 #include "safetensors_writer.h"
 #include "support/expect_error.h"
 #include "support/hex.h"
-#include "support/sha256.h"
 
 namespace prefix {
 namespace {
@@ -29,8 +29,8 @@ namespace {
 using testing_support::Bytes;
 using testing_support::expect_error;
 using testing_support::from_hex;
+using testing_support::hex_of;
 using testing_support::same_bits;
-using testing_support::sha256;
 
 // One weight in parts: {"config", "name", "parts": {name: {"dtype", "shape", "bytes"}}, ...}.
 Json fixture_of(const std::string& layout) {
@@ -100,7 +100,8 @@ TEST_P(Quantised, EqualsTheFixture) {
   const std::vector<float> values = values_of(*t);
   const Bytes first = from_hex(fixture.at("first"));
   EXPECT_EQ(std::memcmp(values.data(), first.data(), first.size()), 0);
-  EXPECT_EQ(sha256(std::as_bytes(std::span(values))), fixture.at("sha256").get<std::string>());
+  EXPECT_EQ(hex_of(sha256(std::as_bytes(std::span(values)))),
+            fixture.at("sha256").get<std::string>());
 }
 
 // As blocks, if there are any.

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,16 @@ inline std::vector<std::byte> from_hex(const std::string& hex) {
   for (size_t i = 0; i < hex.size(); i += 2)
     bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
+}
+
+// A digest as golden files have it.
+inline std::string hex_of(std::span<const uint8_t> bytes) {
+  std::string hex;
+  for (const uint8_t byte : bytes) {
+    hex += "0123456789abcdef"[byte >> 4];
+    hex += "0123456789abcdef"[byte & 15];
+  }
+  return hex;
 }
 
 // A number as a file has it, its lowest byte first.

@@ -1,4 +1,4 @@
-// SHA-256 as in FIPS 180-4, to compare data with the hashes of golden files.
+// SHA-256 as in FIPS 180-4, a second time: what that of the library must agree with.
 #pragma once
 
 #include <array>
