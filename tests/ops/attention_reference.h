@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -78,13 +79,18 @@ struct Tree {
     while (nodes[node].begin > position) node = nodes[node].parent;
     return node;
   }
-  float element(Kind kind, int32_t node, int32_t position, int64_t index) const {
-    const float value = noise(seed, kind, static_cast<uint64_t>(owner(node, position)),
-                              static_cast<uint64_t>(position), static_cast<uint64_t>(index)) *
-                        (kind == Kind::kQuery   ? query_scale
+  // Elements `first` and on of a token's query, key or value.
+  void elements(Kind kind, int32_t node, int32_t position, int64_t first,
+                std::span<float> out) const {
+    const auto token = static_cast<uint64_t>(owner(node, position));
+    const float factor = kind == Kind::kQuery   ? query_scale
                          : kind == Kind::kValue ? value_scale
-                                                : 1.0f);
-    return type == DType::kBf16 ? from_bf16(to_bf16(value)) : value;
+                                                : 1;
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = factor * noise(seed, kind, token, static_cast<uint64_t>(position),
+                              static_cast<uint64_t>(first) + i);
+    if (type == DType::kBf16)
+      for (float& value : out) value = from_bf16(to_bf16(value));
   }
   // The first position that a row at this one sees.
   int32_t first_key(int32_t position) const {
@@ -185,9 +191,9 @@ inline int64_t gpu_index(const KvLayout& kv, int64_t slot, int64_t i) {
   return (strip * 4096 + line * 128 + mixed * 16 + byte % 16) / 2;
 }
 
-// A key or a value in whole numbers, put into its slot (kv_layout.h).
+// A key or a value in whole numbers, put into its slot (kv_layout.h); `x` is used up.
 inline void put_whole(std::byte* at, const KvLayout& kv, int64_t slot, bool key,
-                      std::vector<float> x) {
+                      std::span<float> x) {
   const int64_t d = kv.head_dim, block = key ? rotation_block(d) : 1;
   for (int64_t stride = block / 2; stride >= 1; stride /= 2)
     for (int64_t i = 0; i < d; ++i) {
@@ -213,30 +219,27 @@ inline void put_whole(std::byte* at, const KvLayout& kv, int64_t slot, bool key,
 inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t begin, int32_t end,
                       float garbage_key, float garbage_value, int32_t page, std::byte* pool) {
   const KvLayout kv = tree.layout();
+  std::vector<float> x(static_cast<size_t>(tree.head_dim));
   for (int32_t head = 0; head < tree.kv_heads; ++head) {
-    std::byte* key = pool + kv.key_offset(page, 0, head);
-    std::byte* value = pool + kv.value_offset(page, 0, head);
-    for (int32_t slot = 0; slot < kPageTokens; ++slot) {
-      const int32_t position = block * kPageTokens + slot;
-      const bool real = position >= begin && position < end;
-      if (tree.int8) {
-        for (const bool is_key : {true, false}) {
-          std::vector<float> x(static_cast<size_t>(tree.head_dim),
-                               is_key ? garbage_key : garbage_value);
-          for (int32_t i = 0; real && i < tree.head_dim; ++i)
-            x[i] = tree.element(is_key ? Kind::kKey : Kind::kValue, node, position,
-                                head * tree.head_dim + i);
-          put_whole(is_key ? key : value, kv, slot, is_key, std::move(x));
-        }
-        continue;
-      }
-      for (int32_t i = 0; i < tree.head_dim; ++i) {
-        const int64_t index = head * tree.head_dim + i;
-        const int64_t on_gpu = gpu_index(kv, slot, i);
-        put(key, tree.gpu_pages ? on_gpu : key_index(tree.type, slot, i), tree.type,
-            real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
-        put(value, tree.gpu_pages ? on_gpu : value_index(tree.type, slot, i), tree.type,
-            real ? tree.element(Kind::kValue, node, position, index) : garbage_value);
+    for (const Kind kind : {Kind::kKey, Kind::kValue}) {
+      const bool key = kind == Kind::kKey;
+      std::byte* const at =
+          pool + (key ? kv.key_offset(page, 0, head) : kv.value_offset(page, 0, head));
+      for (int32_t slot = 0; slot < kPageTokens; ++slot) {
+        const int32_t position = block * kPageTokens + slot;
+        if (position >= begin && position < end)
+          tree.elements(kind, node, position, head * tree.head_dim, x);
+        else
+          std::fill(x.begin(), x.end(), key ? garbage_key : garbage_value);
+        if (tree.int8)
+          put_whole(at, kv, slot, key, x);
+        else
+          for (int32_t i = 0; i < tree.head_dim; ++i)
+            put(at,
+                tree.gpu_pages ? gpu_index(kv, slot, i)
+                : key          ? key_index(tree.type, slot, i)
+                               : value_index(tree.type, slot, i),
+                tree.type, x[static_cast<size_t>(i)]);
       }
     }
   }
@@ -386,7 +389,8 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
   std::vector<double> out(rows.size() * static_cast<size_t>(width));
   std::map<std::pair<int32_t, int32_t>, std::vector<float>> cache;  // (owner, position): k then v
   const int64_t kv_width = tree.kv_heads * d;
-  std::vector<double> score, q(static_cast<size_t>(width));
+  std::vector<float> q(static_cast<size_t>(width));
+  std::vector<double> score;
   for (size_t r = 0; r < rows.size(); ++r) {
     const auto [node, position] = rows[r];
     std::vector<const float*> kv;
@@ -394,20 +398,21 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
     for (int32_t p = first; p <= tree.last_key(rows[r]); ++p) {
       std::vector<float>& entry = cache[{tree.owner(node, p), p}];
       if (entry.empty()) {
-        for (int64_t i = 0; i < kv_width; ++i)
-          entry.push_back(tree.element(Kind::kKey, node, p, i));
-        for (int64_t i = 0; i < kv_width; ++i)
-          entry.push_back(tree.element(Kind::kValue, node, p, i));
+        entry.resize(2 * static_cast<size_t>(kv_width));
+        const std::span<float> both = entry;
+        tree.elements(Kind::kKey, node, p, 0, both.first(static_cast<size_t>(kv_width)));
+        tree.elements(Kind::kValue, node, p, 0, both.last(static_cast<size_t>(kv_width)));
       }
       kv.push_back(entry.data());
     }
-    for (int64_t i = 0; i < width; ++i) q[i] = tree.element(Kind::kQuery, node, position, i);
+    tree.elements(Kind::kQuery, node, position, 0, q);
     for (int32_t head = 0; head < tree.heads; ++head) {
       const int64_t offset = head / group * d;
       score.assign(kv.size(), 0);
       double top = -std::numeric_limits<double>::infinity();
       for (size_t p = 0; p < kv.size(); ++p) {
-        for (int64_t i = 0; i < d; ++i) score[p] += q[head * d + i] * kv[p][offset + i];
+        for (int64_t i = 0; i < d; ++i)
+          score[p] += static_cast<double>(q[head * d + i]) * kv[p][offset + i];
         score[p] *= static_cast<double>(tree.scale());
         if (tree.soft_cap != 0) score[p] = tree.soft_cap * std::tanh(score[p] / tree.soft_cap);
         top = std::max(top, score[p]);
@@ -449,10 +454,11 @@ std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const T
   const int64_t rows = static_cast<int64_t>(step.rows.size());
   std::vector<std::byte> queries(static_cast<size_t>(rows * ld) * dtype_bytes(type),
                                  std::byte{0xff});
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t i = 0; i < width; ++i)
-      put(queries.data(), r * ld + i, type,
-          tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
+  std::vector<float> query(static_cast<size_t>(width));
+  for (int64_t r = 0; r < rows; ++r) {
+    tree.elements(Kind::kQuery, step.rows[r].node, step.rows[r].position, 0, query);
+    for (int64_t i = 0; i < width; ++i) put(queries.data(), r * ld + i, type, query[i]);
+  }
   const DeviceArray q(memory, queries), out(memory, queries.size()), pool(memory, step.pool);
   AttentionArgs args;
   args.q = {q.data(), ld};
