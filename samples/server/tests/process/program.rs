@@ -1,5 +1,6 @@
 //! The program, started as anybody would, and what the system says of it.
 
+use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -28,9 +29,13 @@ pub fn model() -> PathBuf {
     PathBuf::from(root).join("build/models/SmolLM2-135M-Instruct.Q4_1.gguf")
 }
 
-/// A command that runs the program, behind the words of `wrapper`.
+/// A command that runs the program, behind the words of `wrapper`: the one that PREFIX_SERVER names, or else that of
+/// this build.
 pub fn command(wrapper: &[&str], options: &[&str]) -> Command {
-    let program = env!("CARGO_BIN_EXE_prefix-server");
+    let named = env::var("PREFIX_SERVER");
+    let program = named
+        .as_deref()
+        .unwrap_or(env!("CARGO_BIN_EXE_prefix-server"));
     let words = [wrapper, &[program]].concat();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg("--model").arg(model());
