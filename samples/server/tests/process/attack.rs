@@ -241,7 +241,7 @@ fn bodies_that_are_deep_long_or_odd() {
         (
             "/v1/completions",
             "{\"prompt\": \"a\", \"max_tokens\": 1, \"stop\": [\"\"]}".into(),
-            200,
+            400,
         ),
         ("/v1/embeddings", "{\"input\": \"a\\u0000b\"}".into(), 200),
         ("/v1/embeddings", "{\"input\": \"\\ud800\"}".into(), 400),
