@@ -5,7 +5,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang fuzz install packages clean
+.PHONY: help build model demo test bench eval format format-check golden-check asan tsan aarch64 clang fuzz install packages clean
 
 help: ## list the targets
 	@echo "libprefix: make TARGET"
@@ -56,6 +56,10 @@ tsan: ## build with the thread sanitizer, run the concurrency tests
 	@tools/install_deps build test
 	@tools/run_tests models tsan
 
+aarch64: ## cross-compile for aarch64, run the tests of its level on an emulator
+	@tools/install_deps build test
+	@tools/run_tests models aarch64
+
 clang: ## build with clang and run the GoogleTest programs
 	@tools/install_deps build test clang
 	@tools/run_tests models clang
@@ -77,4 +81,4 @@ fuzz: ## run every fuzz target for a share of MINUTES=N (default 10): docs/testi
 	@tools/fuzz --minutes $(MINUTES)
 
 clean: ## remove every build folder (fetched models go too)
-	rm -rf build build-asan build-tsan build-clang build-dev build-fuzz text/target
+	rm -rf build build-asan build-tsan build-aarch64 build-aarch64-tests build-clang build-dev build-fuzz text/target
