@@ -21,21 +21,22 @@ namespace {
 
 constexpr std::array<std::string_view, kIsaCount> kNames = {"scalar",      "avx2", "avx512",
                                                             "avx512_bf16", "amx",  "neon"};
-// Those of this build's architecture, best first, as cpu_isa_levels() lists them.
-#if defined(__x86_64__)
-constexpr std::array kBestFirst = {Isa::kAmx, Isa::kAvx512Bf16, Isa::kAvx512, Isa::kAvx2,
-                                   Isa::kScalar};
-#elif defined(__aarch64__)
-constexpr std::array kBestFirst = {Isa::kNeon, Isa::kScalar};
-#else
-constexpr std::array kBestFirst = {Isa::kScalar};
-#endif
+// Best first, as cpu_isa_levels() lists them.
+constexpr std::array<Isa, kIsaCount> kBestFirst = {Isa::kAmx,  Isa::kAvx512Bf16, Isa::kAvx512,
+                                                   Isa::kAvx2, Isa::kNeon,       Isa::kScalar};
 
 // Why this build has no such level: it is for another architecture. "" if it has.
 std::string_view missing_architecture(Isa isa) {
-  for (const Isa level : kBestFirst)
-    if (level == isa) return "";
-  return isa == Isa::kNeon ? "not an aarch64 build" : "not an x86-64 build";
+  if (isa == Isa::kScalar) return "";
+#if defined(__aarch64__)
+  if (isa == Isa::kNeon) return "";
+#endif
+  if (isa == Isa::kNeon) return "not an aarch64 build";
+#if defined(__x86_64__)
+  return "";
+#else
+  return "not an x86-64 build";
+#endif
 }
 
 #if defined(__x86_64__)
@@ -150,7 +151,8 @@ Isa parse_isa(std::string_view name) {
     if (kNames[static_cast<size_t>(i)] == name) return static_cast<Isa>(i);
   }
   std::string known = "auto";
-  for (const Isa isa : kBestFirst) known.append(", ").append(isa_name(isa));
+  for (const Isa isa : kBestFirst)
+    if (missing_architecture(isa).empty()) known.append(", ").append(isa_name(isa));
   fail(Code::kInvalidArgument, "unknown CPU level ", quote(name), "; known: ", known);
 }
 
@@ -171,8 +173,8 @@ Isa choose_isa(std::string_view requested) {
 }
 
 std::span<const IsaLevel> cpu_isa_levels() {
-  static const std::array<IsaLevel, kBestFirst.size()> levels = [] {
-    std::array<IsaLevel, kBestFirst.size()> list{};
+  static const std::array<IsaLevel, kIsaCount> levels = [] {
+    std::array<IsaLevel, kIsaCount> list{};
     const Isa fastest = fastest_isa(this_cpu());
     for (size_t i = 0; i < list.size(); ++i) {
       const Isa isa = kBestFirst[i];
