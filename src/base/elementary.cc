@@ -93,4 +93,23 @@ double portable_pow(double x, double y) { return portable_exp(y * portable_log(x
 double portable_sin(double x) { return turned(x, 0); }
 double portable_cos(double x) { return turned(x, 1); }
 
+double portable_tanh(double x) {
+  // Near 0 the difference below would cancel.
+  if (std::abs(x) < 0.3) {
+    constexpr double kTerms[] = {-1.0 / 3,
+                                 2.0 / 15,
+                                 -17.0 / 315,
+                                 62.0 / 2835,
+                                 -1382.0 / 155925,
+                                 21844.0 / 6081075,
+                                 -929569.0 / 638512875,
+                                 6404582.0 / 10854718875,
+                                 -443861162.0 / 1856156927625,
+                                 18888466084.0 / 194896477400625};
+    const double z = x * x;
+    return x * (1 + z * polynomial(kTerms, z));  // -0 for -0
+  }
+  return 1 - 2 / (1 + portable_exp(2 * x));
+}
+
 }  // namespace prefix

@@ -1,9 +1,9 @@
 #include "model/dense_layers.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
+#include "base/elementary.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/config/config.h"
@@ -29,7 +29,7 @@ float activated(DenseActivation activation, float y) {
     case DenseActivation::kIdentity:
       return y;
     case DenseActivation::kTanh:
-      return std::tanh(y);
+      return static_cast<float>(portable_tanh(y));
     case DenseActivation::kRelu:
       return y < 0 ? 0 : y;  // NaN stays
   }

@@ -32,6 +32,9 @@ TEST(Elementary, AreWithinTwoUnits) {
     const double angle = between(-3e7, 3e7);
     ASSERT_LE(units(portable_sin(angle), std::sin(angle)), 2) << angle;
     ASSERT_LE(units(portable_cos(angle), std::cos(angle)), 2) << angle;
+    const double wide = between(-25, 25), narrow = between(-0.7, 0.7);
+    ASSERT_LE(units(portable_tanh(wide), std::tanh(wide)), 6) << wide;
+    ASSERT_LE(units(portable_tanh(narrow), std::tanh(narrow)), 6) << narrow;
     ASSERT_NEAR(portable_pow(y, 0.7) / std::pow(y, 0.7), 1, 1e-14) << y;
   }
 }
@@ -53,6 +56,12 @@ TEST(Elementary, Ends) {
   EXPECT_EQ(portable_sin(0), 0);
   EXPECT_EQ(portable_cos(0), 1);
   EXPECT_EQ(portable_pow(10000, 0), 1);
+  EXPECT_EQ(portable_tanh(0), 0);
+  EXPECT_TRUE(std::signbit(portable_tanh(-0.0)));
+  EXPECT_EQ(portable_tanh(1e-300), 1e-300);
+  EXPECT_EQ(portable_tanh(kInf), 1);
+  EXPECT_EQ(portable_tanh(-kInf), -1);
+  EXPECT_TRUE(std::isnan(portable_tanh(NAN)));
 }
 
 // The cosines of positions, as rope tables have them:
@@ -70,10 +79,11 @@ TEST(Elementary, RotationsAreRoundedAsBefore) {
 TEST(Elementary, BitsAreTheSameEverywhere) {
   uint64_t bits = 0;
   for (int i = 1; i < 2000; ++i)
-    for (const double x : {portable_exp(i * 0.37 - 370), portable_log(i * 0.011),
-                           portable_sin(i * 1.7), portable_cos(i * 91.3), portable_pow(i, 0.3)})
+    for (const double x :
+         {portable_exp(i * 0.37 - 370), portable_log(i * 0.011), portable_sin(i * 1.7),
+          portable_cos(i * 91.3), portable_pow(i, 0.3), portable_tanh(i * 0.003 - 3)})
       bits = bits * 0x9E3779B97F4A7C15u + std::bit_cast<uint64_t>(x);
-  EXPECT_EQ(bits, 9746447220117247502u);
+  EXPECT_EQ(bits, 16452958224285317232u);
 }
 
 }  // namespace
