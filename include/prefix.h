@@ -55,9 +55,10 @@
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
- *     handlers. After a broken invariant the engine answers PREFIX_ERR_ENGINE_FAILED; the process
- *     lives. In a child after fork() every call that takes or makes a handle answers
- *     PREFIX_ERR_FORKED.
+ *     handlers. After a broken invariant, or when memory runs out while a step is planned, the engine
+ *     answers PREFIX_ERR_ENGINE_FAILED; the process lives. In a child of fork() whose parent had
+ *     made a handle of any kind before, even one it released, every call that takes or makes a
+ *     handle answers PREFIX_ERR_FORKED, and a release does nothing.
  *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
  *     negative for no limit; measured times are microseconds.
  *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
@@ -132,12 +133,14 @@ enum {
   PREFIX_ERR_OUT_OF_MEMORY = 600,
   PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601,
   PREFIX_ERR_CACHE_FULL = 602, /* cache_bytes is too small for the request */
-  PREFIX_ERR_QUEUE_FULL = 700, /* too many unfinished requests; try again later */
+  PREFIX_ERR_QUEUE_FULL = 700, /* too many unfinished requests: try again later, or split a batch of
+                                * more than queue_limit, which never fits */
   PREFIX_ERR_TIMEOUT = 701,    /* a wait that ran out; try again */
   PREFIX_ERR_CANCELLED = 702,
   PREFIX_ERR_DEADLINE = 703, /* the deadline_ms of a request has passed */
   PREFIX_ERR_DEVICE_LOST = 800,
-  PREFIX_ERR_ENGINE_FAILED = 801, /* an earlier internal failure; create a new engine */
+  PREFIX_ERR_ENGINE_FAILED = 801, /* an earlier failure inside, or of memory in a step; create a new
+                                   * engine */
   PREFIX_ERR_NO_EVENT = 900,      /* nothing to poll now */
   PREFIX_ERR_INTERNAL = 1000      /* a bug in the library */
 };
@@ -198,7 +201,8 @@ PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_e
 PREFIX_API void prefix_options_release(prefix_options* options);
 /* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type (a
  * number is no text; but 0 and 1 are bools too, and a whole number is a list of one),
- * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists of numbers are "1,2,3",
+ * OUT_OF_RANGE. As text: bools are true, 1, on and false, 0, off; numbers of bytes take suffixes
+ * K, M, G (2^10, 2^20, 2^30); lists of numbers are "1,2,3",
  * lists of texts JSON arrays. */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
                                             size_t key_len, const char* value, size_t value_len,
@@ -430,9 +434,10 @@ typedef struct prefix_engine_stats {
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
   /* Why tokens had to be computed, of requests that ended (prefix_result_info has those of each),
-   * as far as it is remembered (of some 32,000 pages that were asked for last): never asked for
-   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
-   * expired or not kept; they are there, and a result at them was asked for. */
+   * as far as it is remembered (of some 32,000 pages that were asked for last). first_seen: never
+   * asked for before; namespace: only in another namespace; budget: evicted for want of room
+   * (cache_bytes, quota); evicted: dropped, expired or not kept; granularity: they are there, and
+   * a result at them was asked for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
   /* Of models with recurrent layers. miss_state: tokens whose keys are there, but no state of the
    * recurrent layers to go on from. States in the cache, now, and their bytes, which are pages too;
@@ -860,7 +865,8 @@ PREFIX_API prefix_status prefix_submit(prefix_engine* engine, const prefix_batch
 PREFIX_API prefix_status prefix_job_retain(prefix_job* job, prefix_error* err);
 /* The last release cancels what still runs, unless the job is detached. */
 PREFIX_API void prefix_job_release(prefix_job* job);
-/* To fire and forget: the job goes on after its last release. Idempotent. */
+/* To fire and forget: the job goes on after its last release, as long as something else keeps the
+ * engine. Idempotent. */
 PREFIX_API prefix_status prefix_job_detach(prefix_job* job, prefix_error* err);
 /* timeout_ms < 0 waits without limit, 0 only looks. TIMEOUT when requests are still unfinished. */
 PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error* err);
@@ -868,8 +874,8 @@ PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, pr
  * brings one tag. */
 PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
                                            prefix_error* err);
-/* Idempotent; takes effect at the next step, and between two layers, or blocks of what is read,
- * when everything that runs is cancelled. */
+/* Idempotent. The requests end before the next step. When nothing else runs, the step under way is
+ * given up too, at the next layer or block of what is read. */
 PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
 PREFIX_API prefix_status prefix_job_cancel_request(prefix_job* job, size_t index,
                                                    prefix_error* err);
@@ -877,10 +883,12 @@ PREFIX_API prefix_status prefix_job_count(const prefix_job* job, size_t* count, 
 PREFIX_API prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count,
                                                    prefix_error* err);
 
+/* LOST: `count` TOKEN events of the job are gone, as more than 1,048,576 waited to be read. Results
+ * have all tokens. */
 enum {
   PREFIX_EVENT_STARTED = 0,
   PREFIX_EVENT_TOKEN = 1,
-  PREFIX_EVENT_LOST = 2, /* TOKEN events that were not read in time: `count` of them */
+  PREFIX_EVENT_LOST = 2,
   PREFIX_EVENT_FINISHED = 3,
   PREFIX_EVENT_ERROR = 4,
   PREFIX_EVENT_TEXT = 5 /* only of tasks (prefix_text.h) */
@@ -889,7 +897,7 @@ enum {
 typedef struct prefix_event {
   int32_t struct_size;
   int32_t kind;    /* PREFIX_EVENT_* */
-  int64_t request; /* index in the batch */
+  int64_t request; /* index in the batch; -1: LOST */
   int64_t user_tag;
   prefix_token token; /* TOKEN */
   float logprob;      /* TOKEN, with option logprobs */

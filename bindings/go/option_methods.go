@@ -261,8 +261,8 @@ func (o Options) Normalize(value bool) Options { return o.with("normalize", valu
 // embeddings, not of tasks.
 func (o Options) Head(value bool) Options { return o.with("head", value) }
 
-// Dense is option dense: through the Dense layers that the model's files have behind the pooling, before dimensions and
-// normalize; false, and with head: the hidden states, as with pooling = tokens unless the layers are made for single
+// Dense is option dense: send the vector through the Dense layers of the model's files, before dimensions and
+// normalize. They are left out when this is false, with head, and with pooling = tokens unless they are made for single
 // tokens. Default true. Of embeddings, and of tasks that embed.
 func (o Options) Dense(value bool) Options { return o.with("dense", value) }
 

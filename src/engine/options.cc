@@ -175,9 +175,9 @@ constexpr OptionInfo kTable[] = {
     {"head", T::kBool, S::kEmbedding, "false", 0, 0, "",
      "The logits of the model's classification head instead, one for each label. Not of tasks."},
     {"dense", T::kBool, S::kEmbedding, "true", 0, 0, "",
-     "Through the Dense layers that the model's files have behind the pooling, before dimensions "
-     "and normalize; false, and with head: the hidden states, as with pooling = tokens unless the "
-     "layers are made for single tokens."},
+     "Send the vector through the Dense layers of the model's files, before dimensions and "
+     "normalize. They are left out when this is false, with head, and with pooling = tokens unless "
+     "they are made for single tokens."},
 
     {"recipe", T::kString, S::kTask, "auto", 0, 0, "",
      "How texts become prompts: a shipped recipe, or a file's path (with a \"/\" or ending in "

@@ -12,7 +12,8 @@ use crate::Token;
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// The number of the request in its batch, or of the item in its task.
+    /// The number of the request in its batch, or of the item in its task; [`Event::NO_REQUEST`] for
+    /// [`EventKind::Lost`], which is of the whole job.
     pub request: usize,
     /// The number that was given with it.
     pub tag: i64,
@@ -23,6 +24,9 @@ pub struct Event {
 }
 
 impl Event {
+    /// In place of a number of a request.
+    pub const NO_REQUEST: usize = usize::MAX;
+
     /// The piece of [`EventKind::Text`]; "" for events of other kinds.
     pub fn text(&self) -> &str {
         match &self.kind {
@@ -74,7 +78,7 @@ impl Event {
     pub(crate) fn new(c: sys::prefix_event, text: String) -> Event {
         let (cached, computed) = (count(c.cached), count(c.computed));
         Event {
-            request: usize::try_from(c.request).unwrap_or(0),
+            request: usize::try_from(c.request).unwrap_or(Event::NO_REQUEST),
             tag: c.user_tag,
             kind: match c.kind {
                 sys::PREFIX_EVENT_STARTED => EventKind::Started,
@@ -94,5 +98,22 @@ impl Event {
             },
             time: Duration::from_micros(count(c.time_us)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_that_were_lost_are_of_no_request() {
+        // SAFETY: numbers alone, for all of which 0 is valid.
+        let mut raw: sys::prefix_event = unsafe { std::mem::zeroed() };
+        (raw.kind, raw.request, raw.count) = (sys::PREFIX_EVENT_LOST, -1, 5);
+        let event = Event::new(raw, String::new());
+        assert_eq!(event.request, Event::NO_REQUEST);
+        assert_eq!(event.kind, EventKind::Lost(5));
+        (raw.kind, raw.request) = (sys::PREFIX_EVENT_STARTED, 3);
+        assert_eq!(Event::new(raw, String::new()).request, 3);
     }
 }

@@ -664,9 +664,9 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * Through the Dense layers that the model's files have behind the pooling, before dimensions and normalize; false,
-     * and with head: the hidden states, as with pooling = tokens unless the layers are made for single tokens. Default
-     * true. Of embeddings, and of tasks that embed.
+     * Send the vector through the Dense layers of the model's files, before dimensions and normalize. They are left out
+     * when this is false, with head, and with pooling = tokens unless they are made for single tokens. Default true. Of
+     * embeddings, and of tasks that embed.
      *
      * @param value of option dense
      * @return this
