@@ -32,7 +32,10 @@ class JsonLimits {
       fail("the JSON is nested deeper than ", kMaxJsonDepth, " levels");
     keys_.emplace_back();
   }
-  void close() { keys_.pop_back(); }
+  void close() {
+    keys_.pop_back();
+    if (keys_.empty()) field_.clear();  // what follows is of no field
+  }
   void key(const std::string& name) {
     if (!keys_.back().insert(name).second) fail("the key ", shown(name, 80), " occurs twice");
     if (keys_.size() == 1) field_ = name;

@@ -189,11 +189,12 @@ void read_choices(const OrderedJson& value, Request& request) {
 }
 
 void read_stop(const OrderedJson& value, Request& request) {
-  const auto add = [&request](const OrderedJson& item) {
+  const auto add = [&request, &value](const OrderedJson& item) {
     request.stop.push_back(read_string("stop", item));
     // As the library says it of option stop of a task.
-    if (request.stop.back().empty())
-      fail("stop[", request.stop.size() - 1, "] is empty; a stop text has at least 1 byte");
+    if (!request.stop.back().empty()) return;
+    fail("stop", value.is_array() ? cat("[", request.stop.size() - 1, "]") : "",
+         " is empty; a stop text has at least 1 byte");
   };
   if (!value.is_array()) return add(value);
   for (const OrderedJson& item : value) add(item);

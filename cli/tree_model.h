@@ -50,7 +50,7 @@ struct Tree {
   int64_t sequences = 0;  // more than requests when there are choices
   int64_t given = 0;
   int64_t computed = 0;
-  int64_t scored = 0;  // last tokens that are only scored: neither computed nor in a bar
+  int64_t scored = 0;  // last tokens that are only scored: they take no row, and are in no bar
   // Of a cache.
   int64_t tokens = 0;
   int64_t nodes = 0;

@@ -30,9 +30,9 @@ class BatchWords : public TreeWords {
         tree.given ? 100.0 * static_cast<double>(saved) / static_cast<double>(tree.given) : 0.0);
     std::string text = counted(tree.requests, "request");
     if (tree.sequences != tree.requests) text += cat(", ", grouped(tree.sequences), " sequences");
-    text +=
-        cat(", ", grouped(tree.given), " tokens given, ", grouped(tree.computed), " computed, ");
-    if (tree.scored) text += cat(grouped(tree.scored), " only scored, ");
+    text += cat(", ", grouped(tree.given), " tokens given, ", grouped(tree.computed + tree.scored),
+                " computed, ");
+    if (tree.scored) text += cat(grouped(tree.scored), " of them only scored, ");
     return cat(text, grouped(saved), " saved (", percent, ")");
   }
 

@@ -71,7 +71,10 @@ def count_program(program: silence.Command, reports: Path, count: Count) -> None
     report = reports / f"{program.name}.json"
     passed = program.code == 0 and not program.silent
     if report.exists():
+        tests = count.passed + count.failed + count.skipped
         count_google_test(program.name, report, count)
+        if count.passed + count.failed + count.skipped == tests:
+            count.add_failure(f"{program.name}: it has none of the tests that were chosen")
     elif passed:
         unittest = re.search(r"^Ran (\d+) tests? in .*?^(?:OK|FAILED)(.*?)$", program.output, re.M | re.S)
         if unittest:

@@ -76,8 +76,8 @@ func Complete(
 	return ask(ctx, engine, tokenizer, "generate", options, adding(prompts), texts)
 }
 
-// Chat gives the next message of a conversation; chat is for the model's template, options for the task. When it fails
-// there is what was begun, beside the error. It is one text: option samples is for [Chats].
+// Chat gives the next message of a conversation; chat is for the model's template, options for the task. When its
+// text fails there is what was begun, beside the error. It is one text: option samples is for [Chats].
 func Chat(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, chat ChatOptions, options Options,
 ) (string, error) {

@@ -24,7 +24,7 @@ inline bool is_below_doubles(std::string_view number) {
   int64_t exponent = 0;
   const auto read = std::from_chars(power.data(), power.data() + power.size(), exponent);
   if (read.ec == std::errc::result_out_of_range) return is_negative;
-  // Of the first digit that counts: 0.002 and 2e-3 have -3.
+  // Of the first digit that counts, within one: numbers that no double holds are hundreds away.
   const size_t point = std::min(mantissa.find('.'), mantissa.size());
   const size_t first = std::min(mantissa.find_first_of("123456789"), mantissa.size());
   return exponent < static_cast<int64_t>(first) - static_cast<int64_t>(point);

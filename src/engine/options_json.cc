@@ -71,6 +71,7 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   }
   bool parse_error(size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
+    if (depth_ == 0) not_an_object();
     if (is_half_a_pair(error))
       fail(Code::kInvalidArgument,
            in_value() ? cat("option ", quote(settings.back().key)) : "the name of an option",

@@ -153,6 +153,11 @@ TEST(Options, HalfOfASurrogatePairIsSaidToBeInItsOption) {
            },
            {name, "has half of a surrogate pair at byte "});
   EXPECT_EQ(get(options, "rows"), "64");
+  // Where no option is.
+  for (const char* json : {R"("\ud800")", R"({} "\ud800")"})
+    expect(PREFIX_ERR_INVALID_ARGUMENT,
+           [&](prefix_error* e) { return prefix_options_set_json(options, json, PREFIX_NUL, e); },
+           {"options must be a JSON object"});
 }
 
 // Many writers of JSON know doubles only.

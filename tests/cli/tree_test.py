@@ -57,7 +57,7 @@ class Tree(unittest.TestCase):
         requests = [*scored, {"tokens": prompt, "task": "choices", "choices": [[1], [2], [3, 4]]}]
         text = self.picture(requests)
         computed = sum(r["usage"]["computed"] for r in run(requests))
-        self.assertIn(f"4 requests, {3 * 13 + 10 + 4} tokens given, {computed - 6} computed, 6 only scored, ", text)
+        self.assertIn(f"4 requests, {3 * 13 + 10 + 4} tokens given, {computed} computed, 6 of them only scored, ", text)
         self.assertIn("10 tokens x 6, saves 50, 2 end here", text)
 
     def test_formats_by_file_name(self):

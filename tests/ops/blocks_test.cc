@@ -43,7 +43,8 @@ std::unique_ptr<CpuDevice> make_device(const KernelTable& kernels, int threads) 
 // Of all kinds of levels: with the bits of every level, and as they are.
 std::vector<LevelTable> all_tables() {
   std::vector<LevelTable> tables = level_tables();
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx})
+  for (const Isa isa :
+       {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx, Isa::kNeon})
     if (isa_obstacle(isa, detect_cpu_features()).empty())
       tables.push_back({"plain " + std::string(isa_name(isa)), kernel_table(isa)});
   return tables;

@@ -129,7 +129,8 @@ TEST(WholeSoftmax, ARowWithAnyScoreHasWeightsOrIsNotFinite) {
 }
 
 TEST(Softmax, ARowWithAnyScoreHasWeightsOrIsNotFinite) {
-  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {
+  for (const Isa isa :
+       {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx, Isa::kNeon}) {
     if (!isa_obstacle(isa, detect_cpu_features()).empty()) continue;
     SCOPED_TRACE(isa_name(isa));
     expect_weight_or_nan([&](float score) {

@@ -83,7 +83,11 @@ impl Stop {
             return Err(Failure::field("stop", message));
         }
         if let Some(at) = texts.iter().position(String::is_empty) {
-            let message = format!("[{at}] is empty; a stop text has at least 1 byte");
+            let place = match self {
+                Stop::One(_) => String::new(),
+                Stop::Many(_) => format!("[{at}] "),
+            };
+            let message = format!("{place}is empty; a stop text has at least 1 byte");
             return Err(Failure::field("stop", message));
         }
         Ok(texts.iter().map(String::as_str).collect())
