@@ -278,10 +278,10 @@ class Usage(unittest.TestCase):
             self.assertIn(needle, result["message"])
 
     def test_an_empty_stop_text_is_refused(self):
-        for stop, place in (("", 0), (["a", ""], 1)):
+        for stop, place in (("", ""), ([""], "[0]"), (["a", ""], "[1]")):
             for line in ({"tokens": [1, 5, 9], "stop": stop}, {"text": "a", "stop": stop}):
                 result, = run([line], code=1)
-                self.assertEqual(result["message"], f"line 1: stop[{place}] is empty; a stop text has at least 1 byte")
+                self.assertEqual(result["message"], f"line 1: stop{place} is empty; a stop text has at least 1 byte")
 
     def test_what_no_text_and_no_number_holds_is_said_of_its_field(self):
         surrogate = "has half of a surrogate pair at byte "
