@@ -338,13 +338,14 @@ std::vector<int64_t> parse_ints(const OptionInfo& o, std::string_view text) {
   return numbers;
 }
 
-// An empty stop text would end every answer before its first character.
+// Of stop, which alone is a list of texts: an empty one would end every answer before its first
+// character.
 void check_texts(const OptionInfo& o, std::string_view text) {
   const std::optional<std::vector<std::string>> texts = text_list(text);
   if (!texts) refuse(o, text, "it must be a JSON array of texts");
   const auto empty = std::ranges::find(*texts, "");
-  if (o.key == "stop" && empty != texts->end())
-    fail(Code::kInvalidArgument, "option stop[", empty - texts->begin(),
+  if (empty != texts->end())
+    fail(Code::kInvalidArgument, "option ", o.key, "[", empty - texts->begin(),
          "] is empty; a stop text has at least 1 byte");
 }
 

@@ -325,5 +325,16 @@ TEST(Lifetime, AForkedChildGetsTheSentence) {
   expect_works(engine);
 }
 
+TEST(Lifetime, AReleasedHandleCountsAfterAForkToo) {
+  prefix_options* before = nullptr;
+  ASSERT_EQ(prefix_options_create(&before, nullptr), PREFIX_OK);
+  prefix_options_release(before);
+  const int wrong = in_a_child([] {
+    prefix_options* options = nullptr;
+    return prefix_options_create(&options, nullptr) != PREFIX_ERR_FORKED || options ? 1 : 0;
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace prefix_abi

@@ -1,6 +1,7 @@
 // Bytes of fixtures, as JSON has them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,12 +30,12 @@ inline std::string hex_of(std::span<const uint8_t> bytes) {
 // A number as a file has it, its lowest byte first.
 template <typename T>
 std::string to_hex(T number) {
-  std::string hex;
-  for (size_t i = 0; i < sizeof(T); ++i, number = static_cast<T>(number >> 8)) {
-    hex += "0123456789abcdef"[number >> 4 & 15];
-    hex += "0123456789abcdef"[number & 15];
+  std::array<uint8_t, sizeof(T)> bytes;
+  for (uint8_t& byte : bytes) {
+    byte = static_cast<uint8_t>(number);
+    number = static_cast<T>(number >> 8);
   }
-  return hex;
+  return hex_of(bytes);
 }
 
 }  // namespace prefix::testing_support

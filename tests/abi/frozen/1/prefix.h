@@ -55,9 +55,9 @@
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
- *     handlers. After a broken invariant, or when memory runs out while a step is planned, the engine
- *     answers PREFIX_ERR_ENGINE_FAILED; the process lives. In a child of fork() whose parent had
- *     made a handle of any kind before, even one it released, every call that takes or makes a
+ *     handlers. After a broken invariant, or when memory runs out while a step is planned, the
+ *     engine answers PREFIX_ERR_ENGINE_FAILED; the process lives. In a child of fork() whose parent
+ *     had made a handle of any kind before, even one it released, every call that takes or makes a
  *     handle answers PREFIX_ERR_FORKED, and a release does nothing.
  *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
  *     negative for no limit; measured times are microseconds.
@@ -202,8 +202,7 @@ PREFIX_API void prefix_options_release(prefix_options* options);
 /* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type (a
  * number is no text; but 0 and 1 are bools too, and a whole number is a list of one),
  * OUT_OF_RANGE. As text: bools are true, 1, on and false, 0, off; numbers of bytes take suffixes
- * K, M, G (2^10, 2^20, 2^30); lists of numbers are "1,2,3",
- * lists of texts JSON arrays. */
+ * K, M, G (2^10, 2^20, 2^30); lists of numbers are "1,2,3", lists of texts JSON arrays. */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
                                             size_t key_len, const char* value, size_t value_len,
                                             prefix_error* err);
