@@ -315,11 +315,11 @@ typedef struct prefix_device_details {
   {(int32_t)sizeof(prefix_device_details), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] The CPU; then each GPU that libprefix_cuda.so finds (the first call opens it), in
-   the order of option device = cuda:0, cuda:1, ... The levels of the CPU that this machine can run
-   are among the features; why it cannot run another, or has no GPU, is in the message of an engine
-   that is made with that option isa or device. Where there is a GPU this starts CUDA, which does
-   not survive fork(): a process that means to fork children that use CUDA, in whatever library,
-   lists devices in one of them. */
+ * the order of option device = cuda:0, cuda:1, ... The levels of the CPU that this machine can run
+ * are among the features; why it cannot run another, or has no GPU, is in the message of an engine
+ * that is made with that option isa or device. Where there is a GPU this starts CUDA, which does
+ * not survive fork(): a process that means to fork children that use CUDA, in whatever library,
+ * lists devices in one of them. */
 PREFIX_API size_t prefix_device_count(void);
 PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
                                             prefix_error* err);
@@ -524,7 +524,7 @@ PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_le
                                                 const prefix_options* options, prefix_memory* out,
                                                 prefix_error* err);
 /* [any thread] Loads a model, on a thread of the library, and waits for it. As above, and
- * UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
+ * UNSUPPORTED_DEVICE, OUT_OF_MEMORY; on a GPU also OUT_OF_DEVICE_MEMORY, DEVICE_LOST. */
 PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
                                               const prefix_options* options, prefix_engine** out,
                                               prefix_error* err);
