@@ -3,16 +3,18 @@
 //! ```text
 //!   Job  ──┐              ┌── Events       blocks
 //!          ├── Awaited ───┼── EventStream  is awaited ──┐
-//!   Task ──┘              └── Finished     is awaited ──┴── waiter.rs
+//!   Task ──┘              └── Finished     is awaited ──┴── waiter.rs, and readers.rs for several streams
 //! ```
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prefix_sys as sys;
 
 use crate::error::{Result, Status};
 use crate::raw::{milliseconds, Handle};
+use crate::readers::Readers;
 use crate::Event;
 
 pub(crate) trait Awaited: Debug + Send + Sync {
@@ -27,6 +29,9 @@ pub(crate) trait Awaited: Debug + Send + Sync {
 
     /// The tag comes when there is an event to read.
     fn notify_events(&self, queue: &Queue, tag: i64) -> Result<()>;
+
+    /// The streams of its events.
+    fn readers(&self) -> &Arc<Readers>;
 }
 
 pub(crate) type Queue = Handle<sys::prefix_queue>;

@@ -96,15 +96,15 @@ impl<T: Unpin> Future for Done<T> {
 #[derive(Debug)]
 pub struct EventStream {
     source: Arc<dyn Awaited>,
-    place: Option<Place>,
+    number: u64, // among the readers of the source
     over: bool,
 }
 
 impl EventStream {
     pub(crate) fn new(source: Arc<dyn Awaited>) -> EventStream {
         EventStream {
+            number: source.readers().enter(),
             source,
-            place: None,
             over: false,
         }
     }
@@ -120,19 +120,12 @@ impl EventStream {
             return Poll::Ready(None);
         }
         // As above: an event that comes after the look finds the waker.
-        if let Some(place) = &self.place {
-            place.set(context.waker());
-        }
+        let readers = self.source.readers();
+        readers.set(self.number, context.waker());
         let next = match self.source.take(0) {
             Some(Err(error)) if error.status() == Status::Timeout => {
-                if self.place.is_some() {
-                    return Poll::Pending;
-                }
-                match Place::of_events(&*self.source, context.waker()) {
-                    Ok(place) => {
-                        self.place = Some(place);
-                        return Poll::Pending;
-                    }
+                match readers.ask(&*self.source) {
+                    Ok(()) => return Poll::Pending,
                     Err(error) => Some(Err(error)),
                 }
             }
@@ -140,5 +133,11 @@ impl EventStream {
         };
         self.over = !matches!(next, Some(Ok(_)));
         Poll::Ready(next)
+    }
+}
+
+impl Drop for EventStream {
+    fn drop(&mut self) {
+        self.source.readers().leave(self.number);
     }
 }

@@ -10,6 +10,7 @@ use prefix_sys::Init;
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result};
 use crate::raw::{read_array, read_array_into, read_text, Handle};
+use crate::readers::Readers;
 use crate::results::read_top;
 use crate::{
     Batch, Done, Engine, Event, EventStream, Events, Finished, JobTotals, ResultInfo, Token,
@@ -25,6 +26,7 @@ pub struct Job(Arc<Owned>);
 struct Owned {
     handle: Handle<sys::prefix_job>,
     requests: usize,
+    readers: Arc<Readers>,
 }
 
 // Safety: the header lets any thread call every function of a job at any time.
@@ -64,7 +66,12 @@ impl Job {
     ) -> Result<Job> {
         let requests = batch.len()?;
         let handle = Handle::create(start)?;
-        Ok(Job(Arc::new(Owned { handle, requests })))
+        let readers = Arc::default();
+        Ok(Job(Arc::new(Owned {
+            handle,
+            requests,
+            readers,
+        })))
     }
 
     /// How many requests it has.
@@ -117,7 +124,7 @@ impl Job {
     }
 
     /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
-    /// executor. A job wakes one stream, the last that was awaited.
+    /// executor. Several streams share the events, too.
     pub fn event_stream(&self) -> EventStream {
         EventStream::new(self.0.clone())
     }
@@ -288,5 +295,9 @@ impl Awaited for Owned {
         call(|err| unsafe {
             sys::prefix_job_notify_events(self.handle.get(), queue.get(), tag, err)
         })
+    }
+
+    fn readers(&self) -> &Arc<Readers> {
+        &self.readers
     }
 }

@@ -21,6 +21,7 @@ mod options;
 mod order;
 mod pool;
 mod raw;
+mod readers;
 mod results;
 mod snapshot;
 mod source;

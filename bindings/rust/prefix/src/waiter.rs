@@ -98,7 +98,7 @@ impl Place {
     }
 
     /// The same when there is an event to read, and again each time after there was none. A job or a task has one
-    /// such place: the last.
+    /// such place: the last. It is that of its readers.
     pub fn of_events(source: &dyn Awaited, waker: &Waker) -> Result<Place> {
         Place::new(waker, |queue, tag| source.notify_events(queue, tag))
     }

@@ -306,6 +306,34 @@ fn an_awaited_event_comes_when_the_job_is_cancelled() {
     assert_eq!(job.finished_count().unwrap(), job.len());
 }
 
+/// The library has one notice for the events of a job: whoever of its streams was awaited last must not have it alone.
+#[test]
+fn all_streams_of_a_job_are_woken() {
+    let engine = engine();
+    let job = engine.submit(&long_batch(&engine)).unwrap();
+    let read = |mut stream: prefix::EventStream| {
+        std::thread::spawn(move || {
+            let mut events = 0;
+            while let Some(event) = block_on(stream.next_event()) {
+                event.unwrap();
+                events += 1;
+            }
+            events
+        })
+    };
+    let streams = [(); 4].map(|()| job.event_stream());
+    let mut left = job.event_stream();
+    let readers = streams.map(read);
+    // The one that comes last goes first, with the notice.
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    while left.poll_event(&mut context).is_ready() {}
+    drop(left);
+    job.cancel().unwrap();
+    let events: Vec<usize> = readers.map(|reader| reader.join().unwrap()).into();
+    assert!(events.iter().sum::<usize>() > 0, "{events:?}");
+    assert!(block_on(job.event_stream().next_event()).is_none());
+}
+
 #[test]
 fn two_hundred_awaited_jobs_take_one_thread() {
     let engine = engine();

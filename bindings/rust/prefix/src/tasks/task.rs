@@ -11,6 +11,7 @@ use prefix_sys::Init;
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
+use crate::readers::Readers;
 use crate::results::read_top;
 use crate::{
     Done, Event, EventStream, Events, Finished, JobTotals, ResultInfo, TextToken, Token, Values,
@@ -59,6 +60,7 @@ pub struct Task(Arc<Owned>);
 struct Owned {
     handle: Handle<sys::prefix_task>,
     items: usize,
+    readers: Arc<Readers>,
 }
 
 // Safety: the header lets any thread call every function of a task at any time.
@@ -75,7 +77,12 @@ pub struct Ranked {
 
 impl Task {
     pub(super) fn new(handle: Handle<sys::prefix_task>, items: usize) -> Task {
-        Task(Arc::new(Owned { handle, items }))
+        let readers = Arc::default();
+        Task(Arc::new(Owned {
+            handle,
+            items,
+            readers,
+        }))
     }
 
     /// How many items it has.
@@ -125,7 +132,7 @@ impl Task {
     }
 
     /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
-    /// executor. A task wakes one stream, the last that was awaited.
+    /// executor. Several streams share the events, too.
     pub fn event_stream(&self) -> EventStream {
         EventStream::new(self.0.clone())
     }
@@ -363,5 +370,9 @@ impl Awaited for Owned {
         call(|err| unsafe {
             sys::prefix_task_notify_events(self.handle.get(), queue.get(), tag, err)
         })
+    }
+
+    fn readers(&self) -> &Arc<Readers> {
+        &self.readers
     }
 }
