@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -42,6 +43,37 @@ func (m Message) MarshalJSON() ([]byte, error) {
 		return nil, err
 	}
 	return slices.Concat(text[:len(text)-1], []byte(","), more[1:]), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, as a request of a client has it: what is neither role nor content, and a
+// content that is no text, is in Extra, each as a [json.RawMessage] that stays as it stands.
+func (m *Message) UnmarshalJSON(text []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return fmt.Errorf("a message: %w", err)
+	}
+	read := Message{}
+	for name, value := range fields {
+		var place *string
+		switch name {
+		case "role":
+			place = &read.Role
+		case "content":
+			place = &read.Content
+		}
+		if place != nil && value[0] == '"' {
+			if err := json.Unmarshal(value, place); err != nil {
+				return fmt.Errorf("%s of a message: %w", name, err)
+			}
+			continue
+		}
+		if read.Extra == nil {
+			read.Extra = map[string]any{}
+		}
+		read.Extra[name] = value
+	}
+	*m = read
+	return nil
 }
 
 // ChatOptions are for chat templates; the zero value asks for the assistant's next turn. The order of what is in Tools

@@ -1,6 +1,7 @@
 package prefix_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -247,6 +248,34 @@ func TestWhatIsNotUTF8IsRefused(t *testing.T) {
 }
 
 // Templates that print a message as JSON see the order of its fields.
+// What a client sent is what the template gets, with all that this package does not know.
+func TestMessagesAreReadFromJSON(t *testing.T) {
+	for _, text := range []string{
+		`{"role":"user","content":"Hi é"}`,
+		`{"role":"assistant","content":"","tool_calls":[{"type":"function","function":{"name":"f","arguments":{"b":1,"a":2.50}}}]}`,
+		`{"role":"assistant","content":null}`,
+		`{"role":"user","content":[{"type":"text","text":"Hi"}]}`,
+	} {
+		var message prefix.Message
+		check(t, json.Unmarshal([]byte(strings.ReplaceAll(text, `":`, `" : `)), &message))
+		var written bytes.Buffer
+		encoder := json.NewEncoder(&written)
+		encoder.SetEscapeHTML(false)
+		check(t, encoder.Encode(message))
+		equal(t, strings.TrimSpace(written.String()), text)
+	}
+	var messages []prefix.Message
+	check(t, json.Unmarshal([]byte(`[{"role":"user","content":"Hi","name":"a"},{"role":"user","content":"Ho"}]`), &messages))
+	if len(messages) != 2 || messages[0].Content != "Hi" || messages[0].Extra == nil || messages[1].Extra != nil {
+		t.Errorf("%+v", messages)
+	}
+	for _, text := range []string{`"Hi"`, `["user"]`, `{"role":"user\ud8"}`} {
+		if err := json.Unmarshal([]byte(text), new(prefix.Message)); err == nil {
+			t.Error(text)
+		}
+	}
+}
+
 func TestMessagesHaveAnOrder(t *testing.T) {
 	calls := json.RawMessage(`[{"name":"f","arguments":{"z":1,"a":2}}]`)
 	for _, given := range []struct {
