@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -99,6 +100,45 @@ func TestAdaptersAreReadFromSources(t *testing.T) {
 	check(t, source.Close())
 	if err := engine.LoadAdapterSource("fed", source); err == nil {
 		t.Error("the source is closed")
+	}
+}
+
+// One batch is computed with an adapter, with another one, and without.
+func TestRequestsNameTheirAdapter(t *testing.T) {
+	engine := open(t)
+	folder := "../../build/golden-models/adapter-llama"
+	check(t, engine.LoadAdapter("one", folder))
+	check(t, engine.LoadAdapter("two", folder))
+	batch := must(engine.NewBatch())(t)
+	defer batch.Close()
+	prompt, ids := []prefix.Token{1, 5, 9, 12}, []prefix.Token{3, 4}
+	must(batch.Add(prefix.Logits{Tokens: prompt, IDs: ids}))(t)
+	for _, name := range []string{"one", "two"} {
+		must(batch.Add(prefix.Logits{Tokens: prompt, IDs: ids, Options: prefix.Options{}.Adapter(name)}))(t)
+	}
+	job := must(engine.Run(background, batch))(t)
+	defer job.Close()
+	plain, one, two := must(job.Values(0))(t), must(job.Values(1))(t), must(job.Values(2))(t)
+	if slices.Equal(plain, one) || !slices.Equal(one, two) {
+		t.Error(plain, one, two)
+	}
+	namespace := must(engine.AdapterNamespace(0, "one"))(t)
+	equal(t, must(engine.CacheUsage(namespace))(t).Tokens, int64(len(prompt)))
+	if json := must(engine.AdaptersJSON())(t); !strings.Contains(json, `"two"`) {
+		t.Error(json)
+	}
+	check(t, engine.UnloadAdapter("two"))
+	if err := engine.UnloadAdapter("two"); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
+	}
+	later := must(engine.Run(background, batch))(t)
+	defer later.Close()
+	must(later.Values(1))(t)
+	if _, err := later.Values(2); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
+	}
+	if err := engine.LoadAdapter("one", folder+"/none"); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
 	}
 }
 

@@ -460,8 +460,8 @@ public final class Engine extends Owned {
      * @param path the directory
      * @throws PrefixException NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL, UNSUPPORTED_DEVICE
      */
-    public void loadAdapter(String name, String path) {
-        call(raw -> Native.prefix_adapter_load(raw, utf8(name), utf8(path)));
+    public void loadAdapter(String name, Path path) {
+        call(raw -> Native.prefix_adapter_load(raw, utf8(name), utf8(path.toString())));
     }
 
     /**

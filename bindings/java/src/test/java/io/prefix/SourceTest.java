@@ -2,6 +2,7 @@ package io.prefix;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -9,6 +10,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -72,6 +74,35 @@ class SourceTest {
                     source.add("adapter_model.safetensors", ByteBuffer.allocateDirect(64));
                 }
             }
+        }
+    }
+
+    /** One batch is computed with an adapter, with another one, and without. */
+    @Test
+    void requestsNameTheirAdapter() throws Exception {
+        Path folder = Support.MODELS.resolve("adapter-llama");
+        int[] prompt = {1, 5, 9, 12};
+        try (Engine engine = Support.open();
+                Batch batch = engine.batch()) {
+            engine.loadAdapter("one", folder);
+            engine.loadAdapter("two", folder);
+            batch.add(Request.logits(prompt, 3, 4));
+            for (String name : new String[] {"one", "two"}) {
+                batch.add(Request.logits(prompt, 3, 4).options(new Options().adapter(name)));
+            }
+            try (Job job = engine.run(batch)) {
+                assertFalse(Arrays.equals(job.values(0), job.values(1)));
+                assertArrayEquals(job.values(1), job.values(2));
+            }
+            assertEquals(prompt.length, engine.cache(engine.adapterNamespace(0, "one")).usage().tokens());
+            assertTrue(engine.adaptersJson().contains("\"two\""));
+            engine.unloadAdapter("two");
+            assertThrows(PrefixException.NotFound.class, () -> engine.unloadAdapter("two"));
+            try (Job job = engine.run(batch)) {
+                assertEquals(2, job.values(1).length);
+                assertThrows(PrefixException.NotFound.class, () -> job.values(2));
+            }
+            assertThrows(PrefixException.NotFound.class, () -> engine.loadAdapter("one", folder.resolve("none")));
         }
     }
 
