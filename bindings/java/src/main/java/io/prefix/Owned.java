@@ -48,6 +48,9 @@ abstract class Owned implements AutoCloseable {
     final long call(LongUnaryOperator function) {
         try {
             return function.applyAsLong(raw());
+        } catch (PrefixException.Misuse e) {
+            raw(); // where close() came between, it is said as before the call
+            throw e;
         } finally {
             Reference.reachabilityFence(this);
         }

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.prefix.internal.Native;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -104,6 +105,17 @@ class LifetimeTest {
         // 30 engines have caches of 480 MiB together.
         long grown = Support.resident() - before;
         assertTrue(grown < 64 << 20, grown + " bytes more");
+    }
+
+    /** A call that close() overtakes says what one after it says. */
+    @Test
+    void whatIsClosedInTheMiddleOfACallIsClosed() {
+        Engine engine = Support.open();
+        var closed = assertThrows(IllegalStateException.class, () -> engine.call(raw -> {
+            engine.close();
+            return Native.prefix_namespace_count(raw);
+        }));
+        assertEquals("the engine is closed", closed.getMessage());
     }
 
     private static void settle() throws InterruptedException {
