@@ -133,5 +133,8 @@ func ExampleTask_Events() {
 		}
 		fmt.Print(event.Text)
 	}
+	if _, err := task.FirstFailure(); err != nil { // no event says why a text failed
+		log.Fatal(err)
+	}
 	// Output: Bread is baked from flour
 }

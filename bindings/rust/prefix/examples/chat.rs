@@ -1,5 +1,4 @@
 use prefix::{Chat, Engine, Options, Task, TaskKind, Tokenizer};
-use std::io::Write;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = std::env::args().nth(1).ok_or("usage: chat MODEL")?;
@@ -7,9 +6,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options::new()?.set("max_tokens", 40)?.set("stream", true)?;
     let mut builder = Task::builder(&engine, &tokenizer, TaskKind::Chat, Some(&options))?;
     builder.add_chat(&Chat::new().user("What is a prefix tree?"))?;
-    for event in builder.submit()?.events() {
+    let task = builder.submit()?;
+    for event in task.events() {
         print!("{}", event?.text());
-        std::io::stdout().flush()?;
+        std::io::Write::flush(&mut std::io::stdout())?;
     }
-    Ok(())
+    Ok(task.text(0).map(drop)?) // of a text that failed, why
 }

@@ -56,6 +56,21 @@ fn chat_prints_an_answer() {
     assert!(!text.is_empty());
 }
 
+/// No event says why a text failed: who reads the events alone would take it for an empty one.
+#[test]
+#[cfg(feature = "text")]
+fn chat_says_why_there_is_no_answer() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("model-that-refuses");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        std::fs::copy(support::ascii_model().join(name), folder.join(name)).unwrap();
+    }
+    let config = r#"{"chat_template": "{{ raise_exception('not today') }}"}"#;
+    std::fs::write(folder.join("tokenizer_config.json"), config).unwrap();
+    let reason = said(example("chat").arg(folder));
+    assert!(reason.contains("not today"), "{reason}");
+}
+
 #[test]
 #[cfg(feature = "text")]
 fn rerank_prints_the_best_first() {

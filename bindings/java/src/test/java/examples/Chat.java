@@ -24,6 +24,7 @@ public final class Chat {
             task.submit();
             task.events().forEach(event -> System.out.print(event.text()));
             System.out.println();
+            task.text(0); // throws why, where it failed
         }
     }
 

@@ -78,6 +78,16 @@ class ExamplesTest {
         }
     }
 
+    /** No event says why a text failed: who reads the events alone would take it for an empty one. */
+    @Test
+    void chatSaysWhyThereIsNoAnswer(@TempDir Path folder) throws Exception {
+        Support.asciiModel(folder);
+        Files.writeString(
+                folder.resolve("tokenizer_config.json"), "{\"chat_template\": \"{{ raise_exception('not today') }}\"}");
+        String reason = said(Chat.class, 1, folder.toString());
+        assertTrue(reason.contains("not today"), reason);
+    }
+
     /** The one line on standard error of a program that ends with this code. */
     private static String said(Class<?> program, int code, String... arguments) throws Exception {
         List<String> path = new ArrayList<>();
