@@ -44,7 +44,8 @@ func NextLog() (slog.Level, string, error) {
 	return levels[level], text, err
 }
 
-// ForwardLog hands the messages of the library to a logger until ctx ends, the last ones then too.
+// ForwardLog hands the messages of the library to a logger until ctx ends, the last ones then too, and returns: it is for
+// a goroutine of its own.
 func ForwardLog(ctx context.Context, logger *slog.Logger) {
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -19,7 +19,7 @@ from .options import (EmbeddingOptions, EmbedOptions, EngineOptions, GenerateOpt
                       TaskOptions, WritingOptions)
 from .ordering import BatchEstimate, Parts, TableOrder, estimate_batch, order, order_texts, partition
 from .requests import Choices, Continuations, Embedding, Generate, Logits, Logprobs, Result, Warm
-from .system import (Pool, Source, build_info, devices, estimate, features, forward_log, has_feature, model_info, next_log,
+from .system import (LogForwarder, Pool, Source, build_info, devices, estimate, features, forward_log, has_feature, model_info, next_log,
                      option_infos, recipe, recipes, set_log_level, text_version, version)
 from .task import Piece, Task, TextToken
 from .tokenizer import ChatOptions, Detokenizer, Tokenizer
@@ -29,6 +29,6 @@ __all__ = ["Cache", "CacheEvent", "Lease", "ConstraintState", "TokenMask", "Engi
            "ChatWritingOptions", "Classifier", "Embedder", "Hit", "Model", "Reranker", "EmbeddingOptions", "EmbedOptions", "EngineOptions",
            "GenerateOptions", "RankingOptions", "RequestOptions", "TaskOptions", "WritingOptions", "BatchEstimate", "Parts",
            "TableOrder", "estimate_batch", "order", "order_texts", "partition", "Choices", "Continuations", "Embedding",
-           "Generate", "Logits", "Logprobs", "Result", "Warm", "Pool", "Source", "build_info", "devices", "estimate",
+           "Generate", "Logits", "Logprobs", "Result", "Warm", "LogForwarder", "Pool", "Source", "build_info", "devices", "estimate",
            "features", "forward_log", "has_feature", "model_info", "next_log", "option_infos", "recipe", "recipes",
            "set_log_level", "text_version", "version", "Piece", "Task", "TextToken", "ChatOptions", "Detokenizer", "Tokenizer"]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
+import threading
 from typing import TYPE_CHECKING, Any
 
 from ._native import Handle, call, core, ffi, filled, make, options_in, path_in, text, text_of, utf8
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
     from .options import EngineOptions
 
@@ -107,6 +109,7 @@ class Source(Handle):
         self.kept.append(buffer)
 
 
+_PAUSE_SECONDS = 0.1  # between looks for messages
 _LEVELS = {0: logging.DEBUG, 1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR}
 
 
@@ -128,7 +131,38 @@ def next_log() -> tuple[int, str] | None:
         capacity = needed[0] + 1
 
 
-def forward_log(logger: logging.Logger) -> None:
-    """Hands the messages that there are to a logger."""
-    while (message := next_log()) is not None:
-        logger.log(*message)
+class LogForwarder:
+    """Hands the messages of the library to a logger, until close() or the end of Python; made by forward_log. It need not be
+    kept, and may be used in a with block."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger, self._lock, self._over = logger, threading.RLock(), threading.Event()  # a handler may close it
+        self._forward()
+        threading.Thread(target=self._run, name="prefix-log", daemon=True).start()
+        atexit.register(self.close)  # the last messages
+
+    def _forward(self) -> None:
+        with self._lock:
+            while not self._over.is_set() and (message := next_log()) is not None:
+                self._logger.log(*message)
+
+    def _run(self) -> None:
+        while not self._over.wait(_PAUSE_SECONDS):
+            self._forward()
+
+    def close(self) -> None:
+        """Hands on what there is; later messages stay for others."""
+        self._forward()
+        self._over.set()
+        atexit.unregister(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def forward_log(logger: logging.Logger) -> LogForwarder:
+    """Hands the messages of the library to a logger from now on, by a thread; those that there are before it returns."""
+    return LogForwarder(logger)

@@ -5,7 +5,10 @@ import json
 import logging
 import mmap
 import struct
+import subprocess
+import sys
 import tempfile
+import threading
 import unittest
 import weakref
 from pathlib import Path
@@ -170,10 +173,39 @@ class Library(WithModel):
         self.addCleanup(libprefix.set_log_level, logging.WARNING)
         libprefix.Engine(self.path, isa="scalar", cache_bytes="16M").close()
         with self.assertLogs("prefix", logging.INFO) as seen:
-            libprefix.forward_log(logging.getLogger("prefix"))
+            libprefix.forward_log(logging.getLogger("prefix")).close()
             logging.getLogger("prefix").info("and ours")
         self.assertIn("and ours", seen.output[-1])
         self.assertIsNone(libprefix.next_log())
+
+    def test_messages_are_forwarded_as_they_come(self):
+        libprefix.set_log_level(logging.INFO)
+        self.addCleanup(libprefix.set_log_level, logging.WARNING)
+        came, logger = threading.Event(), logging.getLogger("prefix.later")
+
+        def take(record):
+            came.set()
+            return False
+
+        logger.setLevel(logging.INFO)
+        logger.addFilter(take)
+        self.addCleanup(logger.removeFilter, take)
+        with libprefix.forward_log(logger):
+            came.clear()  # of what there was
+            libprefix.Engine(self.path, isa="scalar", cache_bytes="16M").close()
+            self.assertTrue(came.wait(60))
+
+    def test_the_last_messages_are_forwarded_when_python_ends(self):
+        program = f"""
+import logging, libprefix
+logging.basicConfig(level=logging.INFO, format="%(message)s")
+libprefix.set_log_level(logging.INFO)
+libprefix.forward_log(logging.getLogger())
+libprefix.Engine({str(self.path)!r}, isa="scalar", cache_bytes="16M")
+"""
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(str(self.path), done.stderr)
 
     def test_tokenizers_tell_all(self):
         tokenizer = libprefix.Tokenizer(self.path)
