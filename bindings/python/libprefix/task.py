@@ -53,22 +53,26 @@ class Task(Handle):
         texts = Texts(labels, "labels")
         call(text.prefix_task_set_labels, self.handle, texts.pointers, texts.lengths, texts.count)
 
-    def add(self, texts: Iterable[str]) -> None:
-        """Items, whose texts follow each other: query, document, query, document, ..."""
-        all_of_them = Texts(texts)
-        call(text.prefix_task_add, self.handle, all_of_them.pointers, all_of_them.lengths, all_of_them.count, 0, ffi.NULL)
+    def add(self, texts: Iterable[str]) -> int:
+        """Items, whose texts follow each other: query, document, query, document, ... The number of the first of them, by
+        which pieces and results name it."""
+        all_of_them, first = Texts(texts), ffi.new("size_t*")
+        call(text.prefix_task_add, self.handle, all_of_them.pointers, all_of_them.lengths, all_of_them.count, 0, first)
+        return first[0]
 
-    def add_product(self, firsts: Iterable[str], seconds: Iterable[str]) -> None:
-        """Every second text with every first one, as all documents for each query."""
-        a, b = Texts(firsts, "firsts"), Texts(seconds, "seconds")
+    def add_product(self, firsts: Iterable[str], seconds: Iterable[str]) -> int:
+        """Every second text with every first one, as all documents for each query. The number of the first item; that of
+        firsts[i] with seconds[j] is i * len(seconds) + j more."""
+        a, b, first = Texts(firsts, "firsts"), Texts(seconds, "seconds"), ffi.new("size_t*")
         call(text.prefix_task_add_product, self.handle, a.pointers, a.lengths, a.count, b.pointers, b.lengths, b.count, 0,
-             ffi.NULL)
+             first)
+        return first[0]
 
-    def add_chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> None:
-        """A conversation, of kind chat, with what its template is told besides. One that the template or the library
-        refuses fails alone."""
+    def add_chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> int:
+        """A conversation, of kind chat, with what its template is told besides; its number. One that the template or the
+        library refuses fails alone."""
         settings = chat_settings(options)
-        self.add([json.dumps({"messages": messages, **settings} if settings else messages)])
+        return self.add([json.dumps({"messages": messages, **settings} if settings else messages)])
 
     def submit(self) -> None:
         call(text.prefix_task_submit, self.handle)

@@ -41,6 +41,13 @@ class Models(WithModel):
                 task.ranking(first, count)
         self.assertEqual(len(task.ranking(6, 6)), 6)
 
+    def test_items_are_numbered_as_they_are_added(self):
+        task = self.reranker.task("rerank")
+        self.assertEqual([task.add(["a", "b", "c", "d"]), task.add_product(["a", "b"], ["c", "d", "e"]), task.add(["a", "b"])],
+                         [0, 2, 8])
+        chats = self.reranker.task("chat")
+        self.assertEqual([chats.add_chat([{"role": "user", "content": text}]) for text in "ab"], [0, 1])
+
     def test_embed(self):
         embedder = libprefix.Embedder(self.engine)
         vectors = embedder.encode(["one", "two"])
