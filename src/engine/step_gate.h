@@ -4,8 +4,8 @@
 //   calls     came before it ───┘  came meanwhile ───┘
 //
 // No step begins before all have gone that waited when the last one ended, and who comes meanwhile
-// goes behind it: calls in a row leave every step its turn. While there is nothing to compute they
-// go as they come.
+// goes behind it: calls in a row leave every step its turn. While there is nothing to compute, or
+// steps rest because all requests wait for something, they go as they come.
 #pragma once
 
 #include <condition_variable>
@@ -21,11 +21,16 @@ class StepGate {
   void begin_step() { stepping_ = true; }
   // Returns when all that wait now have gone.
   void end_step(std::unique_lock<std::mutex>& lock) {
-    stepping_ = false;
+    stepping_ = resting_ = false;
     until_ = calls_;
     if (left_ = waiting_; left_ == 0) return;
     changed_.notify_all();
     changed_.wait(lock, [this] { return left_ == 0; });
+  }
+  // No step is made before the next end_step().
+  void rest() {
+    resting_ = true;
+    changed_.notify_all();
   }
   // After a change of what open() tells.
   void look_again() { changed_.notify_all(); }
@@ -37,7 +42,8 @@ class StepGate {
     Call(StepGate& gate, std::unique_lock<std::mutex>& lock, const Open& open)
         : gate_(gate), number_(++gate.calls_) {
       ++gate_.waiting_;
-      gate_.changed_.wait(lock, [&] { return !gate_.stepping_ && (in_turn() || open()); });
+      gate_.changed_.wait(
+          lock, [&] { return !gate_.stepping_ && (gate_.resting_ || in_turn() || open()); });
     }
     ~Call() {
       --gate_.waiting_;
@@ -55,7 +61,7 @@ class StepGate {
 
  private:
   std::condition_variable changed_;
-  bool stepping_ = false;
+  bool stepping_ = false, resting_ = false;
   int64_t calls_ = 0;  // so far
   int64_t until_ = 0;  // the last of them that goes before the next step
   int waiting_ = 0;    // that are not over

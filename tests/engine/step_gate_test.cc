@@ -98,5 +98,51 @@ TEST(StepGate, WithoutStepsCallsGoAsTheyCome) {
   gate.end_step(lock);
 }
 
+// One that waits already goes when they begin to rest, and those that come meanwhile do.
+TEST(StepGate, WhileStepsRestCallsGoAsTheyCome) {
+  std::mutex mutex;
+  StepGate gate;
+  bool looked = false;
+  int made = 0;
+  const auto call = [&] {
+    std::unique_lock lock(mutex);
+    const StepGate::Call own(gate, lock, [&] {
+      looked = true;
+      return false;
+    });
+    ++made;
+  };
+  std::thread waits(call);
+  for (bool waiting = false; !waiting; std::this_thread::yield()) {
+    std::unique_lock lock(mutex);
+    waiting = looked;
+  }
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_EQ(made, 0);
+    gate.rest();
+  }
+  waits.join();
+  call();
+  EXPECT_EQ(made, 2);
+  looked = false;
+  {
+    std::unique_lock lock(mutex);
+    gate.end_step(lock);
+  }
+  std::thread behind(call);
+  for (bool waiting = false; !waiting; std::this_thread::yield()) {
+    std::unique_lock lock(mutex);
+    waiting = looked || made == 3;
+  }
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_EQ(made, 2);
+    gate.end_step(lock);
+  }
+  behind.join();
+  EXPECT_EQ(made, 3);
+}
+
 }  // namespace
 }  // namespace prefix
