@@ -224,8 +224,8 @@ void Trace::read_file(const Each& each) {
   const auto size = static_cast<double>(std::filesystem::file_size(path_, unknown));
   const double all = unknown || size <= 0 ? std::numeric_limits<double>::infinity() : size;
   double done = 0;
-  JsonStream stream([&](std::string& line) {
-    if (!std::getline(file, line)) return false;
+  JsonStream stream([&, number = int64_t{0}](std::string& line) mutable {
+    if (!read_line(file, line, ++number)) return false;
     done += static_cast<double>(line.size() + 1);
     return true;
   });

@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <iostream>
@@ -24,6 +25,35 @@ Input::Input(std::string_view flag, std::string path) : flag_(flag), path_(std::
   errno = 0;
   file_.emplace(path_, std::ios::binary);
   if (!*file_) fail("cannot read ", flag_, " ", shown(path_), reason());
+}
+
+bool read_line(std::istream& in, std::string& line, int64_t number) {
+  line.clear();
+  std::array<char, 4096> piece;
+  while (true) {
+    in.getline(piece.data(), piece.size());
+    const auto count = static_cast<size_t>(in.gcount());
+    const bool is_full = in.fail() && !in.eof() && !in.bad() && count == piece.size() - 1;
+    const bool has_end = in.good();
+    line.append(piece.data(), has_end ? count - 1 : count);
+    if (!is_full) return has_end || (!line.empty() && !in.bad());
+    if (line.size() > kMaxReadBytes)
+      throw EndlessInput(
+          cat("line ", number, " has more than ", kMaxReadBytes, " bytes, the limit"));
+    in.clear();
+  }
+}
+
+std::string Input::read_all() {
+  std::string text;
+  std::array<char, 4096> piece;
+  while (stream().read(piece.data(), piece.size()), stream().gcount() > 0) {
+    text.append(piece.data(), static_cast<size_t>(stream().gcount()));
+    if (text.size() > kMaxReadBytes)
+      fail(flag_, " ", shown(path_), " has more than ", kMaxReadBytes, " bytes, the limit");
+  }
+  check_end();
+  return text;
 }
 
 std::istream& Input::standard() { return std::cin; }

@@ -1,12 +1,14 @@
 // Files that the user names: opened with errors that say which flag named them.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <istream>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -18,6 +20,20 @@ namespace prefix_cli {
 // nothing where errno, which the caller has set to 0 before, does not say it.
 std::string reason();
 
+// What is read of an input at a time has an end, or a device such as /dev/zero would take all memory.
+constexpr size_t kMaxReadBytes = size_t{1} << 30;
+
+// Ends the program as a Failure does, but is none: those of a line fail alone, and behind this one
+// nothing is read.
+class EndlessInput : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The next line without its end; false where there is none. Throws EndlessInput for one that is
+// longer than kMaxReadBytes; `number` is for the message.
+bool read_line(std::istream& in, std::string& line, int64_t number);
+
 // What a flag names for reading, "-" for standard input. Fails where there is nothing to read: a
 // folder can be opened like a file, and would be taken for an empty one.
 class Input {
@@ -25,6 +41,8 @@ class Input {
   Input(std::string_view flag, std::string path);
 
   std::istream& stream() { return file_ ? *file_ : standard(); }
+  // All of it. Fails where that is more than kMaxReadBytes.
+  std::string read_all();
   // To be called at the end of the stream: fails when it ended for an error.
   void check_end();
 

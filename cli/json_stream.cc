@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common.h"
+#include "files.h"
 #include "json_in.h"
 
 namespace prefix_cli {
@@ -97,7 +98,9 @@ class ObjectEnd {
 }  // namespace
 
 JsonStream::JsonStream(std::istream& in)
-    : lines_([&in](std::string& line) { return static_cast<bool>(std::getline(in, line)); }) {}
+    : lines_([&in, number = int64_t{0}](std::string& line) mutable {
+        return read_line(in, line, ++number);
+      }) {}
 
 bool JsonStream::read() {
   if (!given_back_.empty()) {
@@ -185,7 +188,8 @@ bool JsonStream::take_object(std::string& text) {
     const ObjectEnd::Found found = end.scan(current_, at_);
     text.append(current_, from, at_ - from);
     if (found == ObjectEnd::Found::kEnd) return true;
-    if (found == ObjectEnd::Found::kBroken || text.size() > kMaxJsonBytes) break;
+    const size_t held = text.size() + before.size() * sizeof(std::string);
+    if (found == ObjectEnd::Found::kBroken || held > kMaxJsonBytes) break;
     before.push_back(std::move(current_));
     if (!read()) break;
   }

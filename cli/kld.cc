@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "api.h"
@@ -67,12 +66,7 @@ void Statistics::add(const std::vector<float>& base, const std::vector<float>& t
   test_loss -= log_test;
 }
 
-std::string read_all(const std::string& path) {
-  Input input("--text", path);
-  std::string text{std::istreambuf_iterator<char>(input.stream()), {}};
-  input.check_end();
-  return text;
-}
+std::string read_all(const std::string& path) { return Input("--text", path).read_all(); }
 
 // The options of one side: those of both and then its own KEY=VALUE.
 OptionList options_of(const Args& args, const char* flag) {

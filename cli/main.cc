@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -100,6 +101,8 @@ int main(int argc, char** argv) {
     return prefix_cli::finished(prefix_cli::dispatch(argc, argv, where));
   } catch (const prefix::Error& e) {
     std::cerr << where << ": " << e.what() << " (" << e.name() << ")\n";
+  } catch (const std::bad_alloc&) {
+    std::cerr << where << ": there is no memory for what the command has to hold\n";
   } catch (const std::exception& e) {
     std::cerr << where << ": " << e.what() << "\n";
   }

@@ -25,7 +25,7 @@ LineReader::LineReader(Input& input, Progress& progress) : input_(input), progre
 }
 
 bool LineReader::read(std::string& line) {
-  if (!std::getline(input_.stream(), line)) {
+  if (!read_line(input_.stream(), line, next_line_)) {
     input_.check_end();
     progress_.clear();
     return false;
@@ -49,6 +49,9 @@ bool LineReader::next_record(std::string& record) {
   std::string more;
   for (bool open = odd_quotes(record); open; open = open != odd_quotes(more)) {
     if (!read(more)) fail("line ", line_, ": a double quote is not closed");
+    if (record.size() + more.size() > kMaxReadBytes)
+      fail("line ", line_, ": a double quote is not closed within ", kMaxReadBytes,
+           " bytes, the limit");
     record += '\n';
     record += more;
   }

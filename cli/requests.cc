@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -267,6 +268,8 @@ Request parse_request(const std::string& text, int64_t line, const std::string& 
     }
     if (object.contains("id")) request.id = read_id(object["id"]);
     read_object(object, request);
+  } catch (const std::bad_alloc&) {  // no matter of this line
+    throw;
   } catch (const std::exception& e) {
     request.error = cat("line ", line, ": ", e.what());
   }

@@ -1,7 +1,6 @@
 // prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the
 // batch and lists the cache, as JSON; this draws it.
 #include <iostream>
-#include <iterator>
 
 #include "api.h"
 #include "args.h"
@@ -27,20 +26,13 @@ std::string format_of(const Args& args) {
   return "text";
 }
 
-// What a flag names for reading, all of it.
-std::string content(Input& input) {
-  std::string text{std::istreambuf_iterator<char>(input.stream()), {}};
-  input.check_end();
-  return text;
-}
-
 Tree cache_of(const Args& args) {
   for (const char* const flag : {"--in", "--model"})
     if (args.has(flag)) fail("--from paints a cache and takes no ", flag);
   const std::string path = args.get("--from");
-  Input input("--from", path);
+  const std::string json = Input("--from", path).read_all();
   try {
-    return read_cache(content(input));
+    return read_cache(json);
   } catch (const Failure& e) {
     fail("--from ", shown(path), ": ", e.what());
   }

@@ -200,6 +200,18 @@ class Usage(unittest.TestCase):
                 else:
                     self.assertEqual(path.read_text(), "", closed)
 
+    def test_what_has_no_end_is_refused(self):
+        """Under a limit, so that a mistake here takes no other program's memory."""
+        for command, needle in ((["cache-sim", "--ops", "/dev/zero"], "line 1 has more than 1073741824 bytes"),
+                                (["tree", "--from", "/dev/zero"], '--from "/dev/zero" has more than 1073741824 bytes')):
+            limited = ["sh", "-c", 'ulimit -v 4000000; exec "$0" "$@"', BIN / "prefix", *command]
+            done = subprocess.run(limited, capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), command)
+            self.assertIn(needle, done.stderr)
+        limited = ["sh", "-c", 'ulimit -v 400000; exec "$0" "$@"', BIN / "prefix", "cache-sim", "--ops", "/dev/zero"]
+        done = subprocess.run(limited, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", "prefix cache-sim: there is no memory for what the command has to hold\n"))
+
     def test_an_option_has_one_value(self):
         model = SHARED["model"]
         for flags in (["--option", "dtype=bf16", "--dtype", "f32"], ["--option", "rows=9", "--option", "rows=8"],
