@@ -2,6 +2,9 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+
 use prefix::{Batch, Engine, Options, Request};
 use support::{engine, model, resident_bytes};
 
@@ -22,6 +25,13 @@ fn flat(what: &str, cycles: usize, mut cycle: impl FnMut()) {
     );
 }
 
+/// What wakes nobody and is large, so that a waker which is kept is seen.
+struct Heavy(#[allow(dead_code)] [u8; 1024]);
+
+impl Wake for Heavy {
+    fn wake(self: Arc<Self>) {}
+}
+
 #[test]
 fn memory_is_flat() {
     let engine = engine();
@@ -36,6 +46,16 @@ fn memory_is_flat() {
         let job = engine.run(&batch).unwrap();
         assert_eq!(job.values(0).unwrap().len(), 2);
         assert!(job.values(2).is_err());
+    });
+    flat("streams that are left", 10_000, || {
+        let mut batch = engine.batch().unwrap();
+        batch.add(Request::generate(&[1, 5, 9])).unwrap();
+        let job = engine.submit(&batch).unwrap();
+        let waker = Waker::from(Arc::new(Heavy([1; 1024])));
+        let mut context = Context::from_waker(&waker);
+        for mut stream in [job.event_stream(), job.event_stream()] {
+            let _ = stream.poll_event(&mut context);
+        }
     });
     flat("errors", 10_000, || {
         assert!(Options::new().unwrap().set("thread", 1).is_err());
