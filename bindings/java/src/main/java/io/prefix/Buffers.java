@@ -8,6 +8,7 @@ import java.nio.ByteOrder;
 import java.nio.IntBuffer;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.ToLongFunction;
 
 /** Arrays for functions that write all or nothing and say how much there is. */
@@ -29,7 +30,8 @@ final class Buffers {
     }
 
     /** One text of many: the library says which has half a character, which is a byte here that UTF-8 does not have. */
-    private static byte[] oneOfMany(String text) {
+    private static byte[] oneOfMany(List<String> texts, int number) {
+        String text = Objects.requireNonNull(texts.get(number), () -> "text " + number + " is null");
         int half = half(text);
         if (half < 0) {
             return text.getBytes(UTF_8);
@@ -140,7 +142,7 @@ final class Buffers {
             byte[][] parts = new byte[texts.size()][];
             offsets = new long[parts.length + 1];
             for (int i = 0; i < parts.length; i++) {
-                parts[i] = oneOfMany(texts.get(i));
+                parts[i] = oneOfMany(texts, i);
                 offsets[i + 1] = offsets[i] + parts[i].length;
             }
             bytes = new byte[room(offsets[parts.length])];
@@ -155,7 +157,7 @@ final class Buffers {
         byte[][] parts = new byte[texts.size()][];
         long size = 8L * (parts.length + 1);
         for (int i = 0; i < parts.length; i++) {
-            parts[i] = oneOfMany(texts.get(i));
+            parts[i] = oneOfMany(texts, i);
             size += parts[i].length;
         }
         ByteBuffer packed = ByteBuffer.allocate(room(size)).order(ByteOrder.nativeOrder());

@@ -2,6 +2,7 @@ package io.prefix;
 
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 
 /**
  * One turn of a conversation. Templates may print it, or parts of it, as JSON: role, content, and then what is in extra, in
@@ -12,6 +13,17 @@ import java.util.Map;
  * @param extra what else the template reads: "tool_calls", "reasoning_content", ...
  */
 public record Message(String role, String content, Map<String, ?> extra) {
+    /**
+     * A turn.
+     *
+     * @param role who speaks
+     * @param content what was said
+     * @param extra what else the template reads; not null
+     */
+    public Message {
+        Objects.requireNonNull(extra, "extra");
+    }
+
     /**
      * A turn with nothing else.
      *

@@ -5,6 +5,7 @@ import static io.prefix.Buffers.utf8;
 import io.prefix.internal.Native;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.Collectors;
 
 /**
@@ -51,6 +52,7 @@ public final class Options extends OptionMethods {
     @Override
     public synchronized Options set(String key, Object value) {
         byte[] name = utf8(key);
+        Objects.requireNonNull(value, () -> "option " + key + " is null");
         if (value instanceof Integer || value instanceof Long || value instanceof Short || value instanceof Byte) {
             call(raw -> Native.prefix_options_set_int(raw, name, ((Number) value).longValue()));
         } else if (value instanceof Number number) {

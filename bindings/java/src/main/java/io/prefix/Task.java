@@ -12,6 +12,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
@@ -55,6 +56,8 @@ public final class Task extends Owned {
      * @throws PrefixException INVALID_ARGUMENT for an option that means nothing to this kind, NOT_FOUND for the recipe
      */
     public static Task create(Engine engine, Tokenizer tokenizer, String kind, Options options) {
+        Objects.requireNonNull(engine, "engine");
+        Objects.requireNonNull(tokenizer, "tokenizer");
         try {
             long settings = options == null ? 0 : options.raw();
             return new Task(Native.prefix_task_create(engine.raw(), tokenizer.raw(), utf8(kind), settings));

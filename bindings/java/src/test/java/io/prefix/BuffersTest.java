@@ -3,10 +3,13 @@ package io.prefix;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 
 /** Arrays that the library fills whole or not at all: with too small a guess it is asked again. */
 class BuffersTest {
@@ -48,5 +51,19 @@ class BuffersTest {
             assertArrayEquals(all, array);
             assertEquals(guess >= all.length ? 1 : 2, asked.size(), "with room for " + guess);
         }
+    }
+
+    /** The JVM's own sentence would have numbers of parameters. */
+    @Test
+    void nullIsNamed() {
+        assertNull("text 1 is null", () -> Buffers.pack(Arrays.asList("a", null)));
+        assertNull("text 0 is null", () -> new Buffers.Joined(Arrays.asList((String) null)));
+        assertNull("option stop is null", () -> Options.of("stop", null));
+        assertNull("extra", () -> new Message("user", "Hi", null));
+        assertNull("engine", () -> Task.create(null, null, "chat", null));
+    }
+
+    private static void assertNull(String sentence, Executable call) {
+        assertEquals(sentence, assertThrows(NullPointerException.class, call).getMessage());
     }
 }
