@@ -1,13 +1,12 @@
 //! Which tokens may come next in a generation, as other code decides it.
 
 use std::ffi::c_void;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use prefix_sys as sys;
 use prefix_sys::Init;
 
 use crate::error::Result;
-use crate::raw::Handle;
+use crate::raw::{caught, Handle};
 use crate::{library, Token};
 
 /// What the library is told of a panic.
@@ -120,11 +119,10 @@ impl Constraint {
 
 /// No panic goes through C.
 fn guarded(function: impl FnOnce() -> std::result::Result<(), i32>) -> i32 {
-    match catch_unwind(AssertUnwindSafe(function)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(0)) => PANICKED, // 0 would be none
-        Ok(Err(number)) => number,
-        Err(_) => PANICKED,
+    match caught(function) {
+        Some(Ok(())) => 0,
+        Some(Err(0)) | None => PANICKED, // 0 would be none
+        Some(Err(number)) => number,
     }
 }
 

@@ -1,13 +1,12 @@
 //! What the library has to say. It never prints.
 
 use std::ffi::{c_char, c_void, CStr};
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, RwLock};
 
 use prefix_sys as sys;
 
 use crate::error::{Result, Status};
-use crate::raw::read_text;
+use crate::raw::{caught, read_text};
 use crate::{library, Error};
 
 /// How important a message is.
@@ -114,6 +113,6 @@ unsafe extern "C" fn forward(level: i32, text: *const c_char, _user: *mut c_void
     if let (Some(sink), false) = (sink, text.is_null()) {
         // Safety: valid during the call and ends in zero.
         let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-        let _ = catch_unwind(AssertUnwindSafe(|| sink(Level::from_code(level), &text)));
+        caught(move || sink(Level::from_code(level), &text)); // which drops the sink, perhaps the last of it
     }
 }

@@ -2,6 +2,7 @@
 //! paths as text.
 
 use std::ffi::c_char;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::ptr::NonNull;
 
@@ -193,6 +194,20 @@ pub(crate) fn text_or_null(text: Option<&str>) -> (*const c_char, usize) {
     })
 }
 
+/// What a function of the program gives; `None` when it panics, of which the hook of panics has told. Nothing goes on
+/// from here, through C or in a thread that others wait for: not a panic of what was thrown either, when it is dropped.
+pub(crate) fn caught<R>(function: impl FnOnce() -> R) -> Option<R> {
+    match catch_unwind(AssertUnwindSafe(function)) {
+        Ok(given) => Some(given),
+        Err(thrown) => {
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
+                std::mem::forget(again);
+            }
+            None
+        }
+    }
+}
+
 /// The library takes paths as UTF-8.
 pub(crate) fn path_text<'a>(path: &'a Path, function: &str) -> Result<&'a str> {
     path.to_str().ok_or_else(|| {
@@ -246,7 +261,7 @@ pub(crate) use mirror;
 mod tests {
     use std::cell::Cell;
 
-    use super::TextRefs;
+    use super::{caught, TextRefs};
 
     /// Answers with a longer text each time.
     struct Growing(Cell<usize>);
@@ -265,5 +280,20 @@ mod tests {
         let starts: Vec<_> = TEXTS[..2].iter().map(|text| text.as_ptr().cast()).collect();
         assert_eq!(refs.starts, starts);
         assert_eq!(refs.lengths, [TEXTS[0].len(), TEXTS[1].len()]);
+    }
+
+    /// What a panic throws may panic when it is dropped.
+    struct Bomb;
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            std::panic::panic_any(Bomb);
+        }
+    }
+
+    #[test]
+    fn a_panic_goes_no_further() {
+        assert_eq!(caught(|| 7), Some(7));
+        assert_eq!(caught(|| -> i32 { std::panic::panic_any(Bomb) }), None);
     }
 }

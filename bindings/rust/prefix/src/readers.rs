@@ -9,12 +9,12 @@
 
 use std::collections::HashMap;
 use std::mem;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Wake, Waker};
 
 use crate::awaited::Awaited;
 use crate::error::Result;
+use crate::raw::caught;
 use crate::waiter::Place;
 
 #[derive(Debug, Default)]
@@ -37,8 +37,7 @@ impl Wake for Bell {
             // Outside of the lock, as all that is done with wakers: what they do is their own.
             let wakers = mem::take(&mut readers.state().wakers);
             for waker in wakers.into_values() {
-                // The others are woken even so. The hook of panics has told of it.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                caught(|| waker.wake()); // the others are woken even so
             }
         }
     }

@@ -2,7 +2,6 @@
 //! their tags from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Waker;
@@ -11,7 +10,7 @@ use prefix_sys as sys;
 
 use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
-use crate::raw::Handle;
+use crate::raw::{caught, Handle};
 use crate::Engine;
 
 static WAITER: Mutex<Option<Arc<Waiter>>> = Mutex::new(None);
@@ -68,8 +67,7 @@ impl Waiter {
             }
             let waker = self.wakers().remove(&tag);
             if let Some(waker) = waker {
-                // All others wait for this thread too. The hook of panics has told of it.
-                let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+                caught(|| waker.wake()); // all others wait for this thread too
             }
         }
     }
