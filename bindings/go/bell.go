@@ -41,7 +41,7 @@ func (b *bell) leave() {
 	}
 }
 
-// wait looks until it no longer says [ErrTimeout]. When ctx ends first the error is its cause.
+// wait looks until it no longer says [ErrTimeout]. When ctx ends first the error is its own, and its cause.
 func (b *bell) wait(ctx context.Context, look func() error) error {
 	for ctx.Err() == nil {
 		rung := b.next()
@@ -53,7 +53,7 @@ func (b *bell) wait(ctx context.Context, look func() error) error {
 		case <-ctx.Done():
 		}
 	}
-	return context.Cause(ctx)
+	return ended(ctx)
 }
 
 func (b *bell) next() <-chan struct{} {

@@ -118,10 +118,16 @@ func isStatus(err error, status Status) bool {
 	return ok && failure.Status == status
 }
 
-// cancelled is the error of work that ended because of its context: [ErrCancelled], the cause, and where somebody gave
-// another cause the error of the context.
+// cancelled is the error of work that ended because of its context: [ErrCancelled], and what ended is.
 func cancelled(ctx context.Context) error {
-	err := fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
+	return ofContext(ctx, fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx)))
+}
+
+// ended is the error of a wait that ended because of its context: the cause, and where somebody gave another cause the
+// error of the context too.
+func ended(ctx context.Context) error { return ofContext(ctx, context.Cause(ctx)) }
+
+func ofContext(ctx context.Context, err error) error {
 	if errors.Is(err, ctx.Err()) {
 		return err
 	}

@@ -67,3 +67,25 @@ func TestTheErrorOfAContextAndItsCause(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Waits and events say both as well, and nothing of cancelled work: it goes on.
+func TestTheErrorOfAWaitIsThatOfItsContext(t *testing.T) {
+	why := errors.New("the user left")
+	ctx, cancel := context.WithCancelCause(background)
+	cancel(why)
+	engine := open(t)
+	job := must(engine.Submit(background, generations(t, engine, 200)))(t)
+	defer job.Close()
+	failures := []error{job.Wait(ctx)}
+	for _, err := range job.Events(ctx) {
+		failures = append(failures, err)
+	}
+	if len(failures) != 2 {
+		t.Fatal(failures)
+	}
+	for _, err := range failures {
+		if !errors.Is(err, why) || !errors.Is(err, context.Canceled) || errors.Is(err, prefix.ErrCancelled) {
+			t.Error(err)
+		}
+	}
+}

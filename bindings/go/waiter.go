@@ -64,7 +64,7 @@ func (w *waiter) watch(wake func(), notify notice) (forget func(), err error) {
 type notice func(queue uintptr, tag int64, f *swig.Error) int32
 
 // await waits until look no longer says [ErrTimeout], which it does until the one tag of notify has come. When ctx ends
-// first the error is its cause.
+// first the error is its own, and its cause.
 func await(ctx context.Context, look func() error, notify notice) error {
 	if err := look(); !isStatus(err, ErrTimeout) {
 		return err
@@ -87,5 +87,5 @@ func await(ctx context.Context, look func() error, notify notice) error {
 	if err := look(); !isStatus(err, ErrTimeout) {
 		return err
 	}
-	return context.Cause(ctx)
+	return ended(ctx)
 }
