@@ -137,6 +137,7 @@ class LogForwarder:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger, self._lock, self._over = logger, threading.RLock(), threading.Event()  # a handler may close it
+        self._process = os.getpid()
         self._forward()
         threading.Thread(target=self._run, name="prefix-log", daemon=True).start()
         atexit.register(self.close)  # the last messages
@@ -151,8 +152,10 @@ class LogForwarder:
             self._forward()
 
     def close(self) -> None:
-        """Hands on what there is; later messages stay for others."""
-        self._forward()
+        """Hands on what there is; later messages stay for others. In a child of fork() there is nothing to do: what there was
+        is the parent's."""
+        if os.getpid() == self._process:
+            self._forward()
         self._over.set()
         atexit.unregister(self.close)
 
