@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, Generator, Iter
 
 import numpy
 
-from ._native import several
+from ._native import core, several
 from ._waiting import give_up
 from .engine import Engine
-from .errors import PrefixError
+from .errors import PrefixError, error_of
 from .options import WritingOptions
 from .requests import Choices
 from .system import Source
@@ -236,5 +236,8 @@ class LLM(Model):
     def _streaming(self, prompt: str | Sequence[dict[str, Any]], options: Any) -> Task:
         options = {**options, "stream": True}
         task = self._writing(prompt, options) if isinstance(prompt, str) else self._conversation(prompt, options)
+        if task.count != 1:
+            raise error_of(core.PREFIX_ERR_INVALID_ARGUMENT, "PREFIX_ERR_INVALID_ARGUMENT",
+                           f"option samples is {task.count}; a stream is one text, and the pieces of a task tell several apart")
         task.submit()
         return task

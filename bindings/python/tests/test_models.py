@@ -220,6 +220,11 @@ class Models(WithModel):
         task.submit()
         self.assertTrue(task.wait(60))
 
+    def test_a_stream_is_one_text(self):
+        for prompt in ("one", [{"role": "user", "content": "one"}]):
+            with self.assertRaisesRegex(libprefix.InvalidArgumentError, "samples is 2; a stream is one text"):
+                next(self.llm.stream(prompt, samples=2, max_tokens=2))
+
     def test_some_fail_and_all_fail(self):
         embedder = libprefix.Embedder(self.engine)
         with self.assertRaises(libprefix.SomeFailed) as raised:
