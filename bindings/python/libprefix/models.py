@@ -182,7 +182,12 @@ class LLM(Model):
 
     def _conversation(self, messages: Sequence[dict[str, Any]], options: Any) -> Task:
         own = {name: options.pop(name) for name in ChatOptions.__annotations__ if name in options}
-        task = self.task("chat", **options)
+        try:
+            task = self.task("chat", **options)
+        except PrefixError as error:
+            if error.name == "PREFIX_ERR_UNKNOWN_OPTION":  # as transformers takes them
+                error.args = (f'{error.args[0]} (variables of the template go into "variables")',)
+            raise
         task.add_chat(messages, **own)
         return task
 

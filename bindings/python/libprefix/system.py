@@ -113,8 +113,13 @@ _PAUSE_SECONDS = 0.1  # between looks for messages
 _LEVELS = {0: logging.DEBUG, 1: logging.INFO, 2: logging.WARNING, 3: logging.ERROR}
 
 
-def set_log_level(level: int) -> None:
-    """Messages below this level of logging are dropped; at first those below logging.WARNING."""
+def set_log_level(level: int | str) -> None:
+    """Messages below this level of logging, a number or a name, are dropped; at first those below logging.WARNING."""
+    if isinstance(level, str):
+        number = logging.getLevelName(level)
+        if not isinstance(number, int):
+            raise ValueError(f"{level!r} is no level of logging")
+        level = number
     core.prefix_set_log_level(next((ours for ours, theirs in _LEVELS.items() if theirs >= level), 4))
 
 

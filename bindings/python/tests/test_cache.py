@@ -178,8 +178,12 @@ class Library(WithModel):
         self.assertIn("and ours", seen.output[-1])
         self.assertIsNone(libprefix.next_log())
 
+    def test_a_level_has_a_name(self):
+        with self.assertRaisesRegex(ValueError, "'LOUD' is no level of logging"):
+            libprefix.set_log_level("LOUD")
+
     def test_messages_are_forwarded_as_they_come(self):
-        libprefix.set_log_level(logging.INFO)
+        libprefix.set_log_level("INFO")
         self.addCleanup(libprefix.set_log_level, logging.WARNING)
         came, logger = threading.Event(), logging.getLogger("prefix.later")
 

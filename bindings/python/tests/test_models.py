@@ -220,6 +220,10 @@ class Models(WithModel):
         task.submit()
         self.assertTrue(task.wait(60))
 
+    def test_variables_of_a_template_have_a_place(self):
+        with self.assertRaisesRegex(libprefix.InvalidArgumentError, r'enable_thinking.*go into "variables"\) \(PREFIX_ERR_UNKNOWN'):
+            self.llm.chat([{"role": "user", "content": "one"}], enable_thinking=True)
+
     def test_a_stream_is_one_text(self):
         for prompt in ("one", [{"role": "user", "content": "one"}]):
             with self.assertRaisesRegex(libprefix.InvalidArgumentError, "samples is 2; a stream is one text"):
