@@ -53,6 +53,13 @@ class Versions(unittest.TestCase):
         self.assertGreater(len(symbols), 1)
 
 
+class Threads(unittest.TestCase):
+    def test_no_thread_needs_memory_for_what_it_must_destroy(self) -> None:
+        """A thread_local with a destructor takes memory at its first use, and without any the process ends."""
+        symbols = output("nm", "-D", "--undefined-only", ARGUMENTS.library)
+        self.assertNotIn("__cxa_thread_atexit", symbols)
+
+
 class Text(Core):
     name, system = "libprefix_text.so", TEXT_SYSTEM
 

@@ -8,6 +8,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "base/thread_value.h"
 #include "ops/dequant.h"
 
 namespace prefix {
@@ -57,9 +58,8 @@ struct Windows {
 // Not in the thread itself: the system makes room for that in every thread of a program that is
 // linked with this library, and small stacks have none.
 Windows& windows_of_thread() {
-  thread_local std::unique_ptr<Windows> windows;
-  if (!windows) windows = std::make_unique<Windows>();
-  return *windows;
+  static ThreadValue<Windows> windows;
+  return windows.get();
 }
 
 // Calls take(blocks, done, count) for the values [done, done + count) of a row, in order, in pieces

@@ -26,28 +26,30 @@ uint64_t hash_of(const std::vector<Command>& commands) {
 constexpr size_t kMaxRemembered = 256;
 
 // The last error of this thread, if it came from a failure on another one; else the runtime knows
-// it.
-thread_local std::string thread_error;
+// it. No text of its own size: that would have to be freed at the end of the thread, and a thread
+// that the system has no memory to tell so ends the process.
+thread_local StepGraphs::ErrorText thread_error = {};
 
 }  // namespace
 
 Code StepGraphs::said(Code code) {
-  if (code != Code::kOk) thread_error.clear();
+  if (code != Code::kOk) thread_error[0] = 0;
   return code;
 }
 
 const char* StepGraphs::error() const {
-  return thread_error.empty() ? runtime_->error() : thread_error.c_str();
+  return thread_error[0] == 0 ? runtime_->error() : thread_error.data();
 }
 
 void StepGraphs::set_pending(Code code) {
   if (code == Code::kOk || pending_error_ != Code::kOk) return;
   pending_error_ = code;
-  pending_text_ = runtime_->error();
+  const std::string_view text = runtime_->error();
+  pending_text_[text.copy(pending_text_.data(), pending_text_.size() - 1)] = 0;
 }
 
 Code StepGraphs::take_pending() {
-  thread_error = std::move(pending_text_);
+  thread_error = pending_text_;
   return std::exchange(pending_error_, Code::kOk);
 }
 

@@ -56,6 +56,8 @@ class StepGraphs final : public Runtime {
     int64_t recorded = 0, replayed = 0, refused = 0;
     std::string why;  // of the first refusal
   };
+  using ErrorText = std::array<char, 512>;  // what is longer is cut
+
   Counts counts() const;
   // How often this kernel was launched or held back.
   int64_t launches(Kernel kernel) const;
@@ -124,7 +126,7 @@ class StepGraphs final : public Runtime {
   std::array<int64_t, static_cast<size_t>(Kernel::kCount)> launches_ = {};
   std::thread::id launcher_;        // of the last launch
   Code pending_error_ = Code::kOk;  // that the launcher has still to get
-  std::string pending_text_;
+  ErrorText pending_text_ = {};
 
   // The stretch so far: the first held_ commands of *following_, or all of seen_, which ran.
   Graph* following_ = nullptr;
