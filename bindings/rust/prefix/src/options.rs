@@ -1,5 +1,7 @@
 //! Options of engines, requests and tasks, by name.
 
+use std::sync::OnceLock;
+
 use prefix_sys as sys;
 use prefix_sys::Init;
 
@@ -41,7 +43,8 @@ impl Options {
         OptionsBuilder(Options::new())
     }
 
-    /// Sets one option, for instance `.set("max_tokens", 8)?.set("stop_tokens", &[2, 7])?`.
+    /// Sets one option, for instance `.set("max_tokens", 8)?.set("stop_tokens", &[2, 7])?`. Of one that takes several
+    /// texts, one is enough.
     pub fn set<'v>(mut self, key: &str, value: impl Into<Value<'v>>) -> Result<Options> {
         self.put(key, value)?;
         Ok(self)
@@ -50,8 +53,12 @@ impl Options {
     /// [`set`](Options::set) by reference.
     pub fn put<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> Result<()> {
         let (handle, name, length) = (self.handle.get(), key.as_ptr().cast(), key.len());
+        let value = match value.into() {
+            Value::Text(text) if takes_texts(key) => Value::Texts(vec![text]),
+            value => value,
+        };
         // Safety, for all arms: a live handle, and texts and arrays with their lengths.
-        match value.into() {
+        match value {
             Value::Int(number) => call(|err| unsafe {
                 sys::prefix_options_set_int(handle, name, length, number, err)
             }),
@@ -280,6 +287,17 @@ pub fn option_infos() -> Result<Vec<OptionInfo>> {
     // Safety: no precondition.
     let count = unsafe { sys::prefix_option_count() };
     (0..count).map(option_info).collect()
+}
+
+/// Of options that take several texts, as `stop`: one text alone is a list of one, whatever it looks like.
+fn takes_texts(key: &str) -> bool {
+    static KEYS: OnceLock<Vec<&str>> = OnceLock::new();
+    let of_texts = |info: &OptionInfo| info.kind == OptionType::Texts;
+    let keys = || {
+        let infos = option_infos().unwrap_or_default().into_iter();
+        infos.filter(of_texts).map(|info| info.key).collect()
+    };
+    KEYS.get_or_init(keys).contains(&key)
 }
 
 fn option_info(index: usize) -> Result<OptionInfo> {

@@ -101,6 +101,10 @@ fn lists_of_texts_come_from_lists_of_all_kinds() {
     let none: [&str; 0] = [];
     let set = options().set("stop", &["x"]).unwrap().set("stop", &none);
     assert_eq!(set.unwrap().get("stop").unwrap(), "[]");
+    for (one, list) in [(".", r#"["."]"#), ("[1]", r#"["[1]"]"#)] {
+        let set = options().set("stop", one).unwrap();
+        assert_eq!(set.get("stop").unwrap(), list);
+    }
     let no_ints: [i32; 0] = [];
     let set = options().set("stop_tokens", &no_ints).unwrap();
     assert_eq!(set.get("stop_tokens").unwrap(), "");

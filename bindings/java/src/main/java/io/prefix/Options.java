@@ -4,8 +4,10 @@ import static io.prefix.Buffers.utf8;
 
 import io.prefix.internal.Native;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
@@ -13,6 +15,14 @@ import java.util.stream.Collectors;
  * Options.of("threads", 2)}. {@link Prefix#optionInfos()} lists them all. Values are checked when they are set. Options may be used any number of times; they need not be closed.
  */
 public final class Options extends OptionMethods {
+    /** Options that take several texts, as stop: one text alone is a list of one, whatever it looks like. */
+    private static final class Lists {
+        static final Set<String> OF_TEXTS = Prefix.optionInfos().stream()
+                .filter(info -> info.type() == OptionInfo.Type.STRING_LIST)
+                .map(OptionInfo::key)
+                .collect(Collectors.toUnmodifiableSet());
+    }
+
     /** Options with all defaults. */
     public Options() {
         super(Native.prefix_options_create(), Native::prefix_options_release);
@@ -45,7 +55,8 @@ public final class Options extends OptionMethods {
      * Sets an option.
      *
      * @param key the name
-     * @param value a number, a boolean, a text (sizes such as "2G" too), or an array or Iterable of integers or texts
+     * @param value a number, a boolean, a text (sizes such as "2G" too), or an array or Iterable of integers or texts; of
+     *     an option that takes several texts, one is enough
      * @return this
      * @throws PrefixException UNKNOWN_OPTION names the nearest one; INVALID_ARGUMENT, OUT_OF_RANGE
      */
@@ -59,6 +70,8 @@ public final class Options extends OptionMethods {
             call(raw -> Native.prefix_options_set_double(raw, name, number.doubleValue()));
         } else if (value instanceof Iterable || value.getClass().isArray()) {
             setJson(Json.of(Map.of(key, value)));
+        } else if (value instanceof CharSequence && Lists.OF_TEXTS.contains(key)) {
+            setJson(Json.of(Map.of(key, List.of(value))));
         } else {
             byte[] text = utf8(value.toString());
             call(raw -> Native.prefix_options_set(raw, name, text));

@@ -83,6 +83,8 @@ class EngineTest {
         assertEquals("4,5", options.get("stop_tokens"));
         assertEquals("9", options.get("seed"));
         assertEquals("6,7", options.set("stop_tokens", List.of(6, 7)).get("stop_tokens"));
+        assertEquals("[\".\"]", options.set("stop", ".").get("stop"));
+        assertEquals("[\"[1]\"]", options.set("stop", "[1]").get("stop"));
         PrefixException unknown = assertThrows(PrefixException.class, () -> options.set("max_token", 7));
         assertEquals(Status.UNKNOWN_OPTION, unknown.status());
         assertTrue(unknown.getMessage().contains("max_tokens"));
