@@ -138,8 +138,25 @@ fn said(why: &str) -> String {
             "has half of a surrogate pair".into()
         }
         "number out of range" => "has a number that is too large; the largest is 1.8e308".into(),
-        _ => why.into(),
+        _ => with_limits(why),
     }
+}
+
+/// What `serde` expects it says by the name of a type of Rust.
+fn with_limits(why: &str) -> String {
+    let Some((said, kind)) = why.rsplit_once(", expected ") else {
+        return why.into();
+    };
+    let (least, most) = match kind {
+        "u8" => (0, u64::from(u8::MAX)),
+        "u32" => (0, u64::from(u32::MAX)),
+        "u64" | "usize" => (0, u64::MAX),
+        "i32" => (i64::from(i32::MIN), i32::MAX as u64),
+        "i64" => (i64::MIN, i64::MAX as u64),
+        "f64" => return format!("{said}, expected a number"),
+        _ => return why.into(),
+    };
+    format!("{said}, expected a whole number from {least} to {most}")
 }
 
 /// What is wrong, and with which field.
@@ -217,12 +234,12 @@ mod tests {
             (
                 r#"{"type": "a", "count": 256}"#,
                 "count",
-                "invalid value: integer `256`, expected u8",
+                "invalid value: integer `256`, expected a whole number from 0 to 255",
             ),
             (
                 r#"{"type": "a", "list": [1, "b"]}"#,
                 "list",
-                "invalid type: string \"b\", expected u8",
+                "invalid type: string \"b\", expected a whole number from 0 to 255",
             ),
             (
                 r#"{"type": "\ud800"}"#,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::IgnoredAny;
 use serde::Deserialize;
 use serde_json::{json, Value};
 
@@ -33,22 +34,31 @@ pub struct Asked {
     best_of: Option<usize>,
     tool_choice: Option<Value>,
     modalities: Option<Vec<String>>,
+    /// An empty object asks for a search, too.
+    web_search_options: Option<IgnoredAny>,
     pub stream: Option<bool>,
     pub stream_options: Option<StreamOptions>,
 }
 
-/// Fields of this API and of vLLM's that would change the answer.
-const NOT_SERVED: [&str; 10] = [
+/// Fields of this API, of vLLM's and of llama.cpp's that would change the answer.
+const NOT_SERVED: [&str; 17] = [
     "bad_words",
     "function_call",
     "functions",
+    "grammar",
     "include_stop_str_in_output",
+    "json_schema",
     "length_penalty",
     "logits_processors",
+    "moderation",
     "reasoning_effort",
+    "return_token_ids",
+    "return_tokens_as_token_ids",
     "stop_token_ids",
+    "thinking_token_budget",
     "truncate_prompt_tokens",
     "use_beam_search",
+    "verbosity",
 ];
 
 /// The same of those that are on unless they are false.
@@ -123,6 +133,7 @@ impl Asked {
         fields.refuse_off(&NOT_OFF)?;
         let others = self.modalities.iter().flatten();
         none("modalities", others.into_iter().any(|one| one != "text"))?;
+        none("web_search_options", self.web_search_options.is_some())?;
         let choice = self.tool_choice.as_ref();
         let free = [json!(null), json!("none"), json!("auto")];
         none(
@@ -231,18 +242,31 @@ impl Asked {
     }
 }
 
-/// What the engine finds wrong with an option when it knows the model and the other options is wrong with the field.
+/// What the library finds wrong with an option, when it knows the model and the other options, or with messages and what
+/// goes with them, is wrong with the field.
 pub fn name(failure: Failure) -> Failure {
+    let message = &failure.message;
+    let message = message.strip_prefix("option ").unwrap_or(message);
     for (field, option) in [
         ("logit_bias", "logit_bias"),
         ("allowed_token_ids", "allowed_tokens"),
         ("min_tokens", "min_tokens"),
+        ("messages", "messages"),
+        ("tools", "tools"),
+        ("documents", "documents"),
+        ("add_generation_prompt", "add_generation_prompt"),
+        ("continue_final_message", "continue_final_message"),
     ] {
-        let said = failure.message.strip_prefix(option);
-        if let Some(said) = said.filter(|said| said.starts_with([' ', '['])) {
+        let said = message.strip_prefix(option);
+        let is_of_it = |said: &&str| {
+            [" is ", " has ", "[", ": "]
+                .iter()
+                .any(|how| said.starts_with(how))
+        };
+        if let Some(said) = said.filter(is_of_it) {
             return Failure {
                 field: Some(field.into()),
-                message: said.trim_start().to_string(),
+                message: said.trim_start_matches([' ', ':']).to_string(),
                 ..failure
             };
         }

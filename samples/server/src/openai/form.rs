@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   response_format {"type": "json_object"}                         json_schema {"type": "object"}
+//!   response_format {"type": "json_object", "schema": {...}}        json_schema, as llama.cpp and others have it
 //!   response_format {"type": "json_schema", "json_schema": {...}}   json_schema, its member schema
 //!   guided_json, structured_outputs.json                            json_schema, an object or its text
 //!   guided_regex, guided_grammar, ...                               regex, grammar
@@ -44,6 +45,8 @@ struct Format {
     #[serde(rename = "type")]
     kind: String,
     json_schema: Option<Schema>,
+    /// Beside json_object.
+    schema: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -146,7 +149,10 @@ fn of_format(format: &RawValue) -> Result<Option<Rule>> {
         .map_err(|why| Failure::field(field, format!("is not understood: {why}")))?;
     let schema = match format.kind.as_str() {
         "text" => return Ok(None),
-        "json_object" => OBJECT.to_string(),
+        "json_object" => match format.schema {
+            Some(schema) => schema.get().to_string(),
+            None => OBJECT.to_string(),
+        },
         "json_schema" => match format.json_schema.and_then(|one| one.schema) {
             Some(schema) => schema.get().to_string(),
             None => return Err(Failure::field(field, "has no json_schema.schema")),
@@ -227,6 +233,11 @@ mod tests {
             ),
             (
                 r#"{"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"b": 1, "a": 2}}}}"#,
+                "json_schema",
+                r#"{"b": 1, "a": 2}"#,
+            ),
+            (
+                r#"{"response_format": {"type": "json_object", "schema": {"b": 1, "a": 2}}}"#,
                 "json_schema",
                 r#"{"b": 1, "a": 2}"#,
             ),

@@ -164,7 +164,11 @@ fn texts_of_a_request_have_a_limit() {
     }
     for (field, fields, why) in [
         ("n", json!({"n": 0}), "is 0, the least is 1"),
-        ("n", json!({"n": -1}), "expected usize"),
+        (
+            "n",
+            json!({"n": -1}),
+            "expected a whole number from 0 to 18446744073709551615",
+        ),
         (
             "best_of",
             json!({"best_of": 2}),
