@@ -65,8 +65,9 @@ int64_t read_int(std::string_view field, const OrderedJson& value, int64_t minim
   return value.get<int64_t>();
 }
 
-std::vector<int32_t> read_tokens(std::string_view field, const OrderedJson& value) {
-  if (!value.is_array()) fail(field, " = ", json_shown(value), " is not a list of token ids");
+std::vector<int32_t> read_tokens(std::string_view field, const OrderedJson& value,
+                                 std::string_view of = "token ids") {
+  if (!value.is_array()) fail(field, " = ", json_shown(value), " is not a list of ", of);
   std::vector<int32_t> tokens;
   tokens.reserve(value.size());
   for (const OrderedJson& item : value)
@@ -108,8 +109,8 @@ std::string option_text(const OptionField& field, const OrderedJson& value) {
       break;
   }
   std::string text;
-  for (const int32_t token : read_tokens(field.name, value))
-    text += cat(text.empty() ? "" : ",", token);
+  for (const int32_t number : read_tokens(field.name, value, "whole numbers"))
+    text += cat(text.empty() ? "" : ",", number);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "json_in.h"
 #include "logit_bias.h"
 
 namespace prefix_cli {
@@ -30,23 +31,27 @@ std::string_view task_of(const OrderedJson& object) {
 }
 
 std::string text(std::string_view field, const OrderedJson& value) {
-  if (!value.is_string()) fail(field, " is not a string");
+  if (!value.is_string()) fail(field, " = ", json_shown(value), " is not a string");
   return value.get<std::string>();
 }
 
 std::vector<std::string> texts(std::string_view field, const OrderedJson& value) {
-  if (!value.is_array()) fail(field, " is not a list of strings");
+  if (!value.is_array()) fail(field, " = ", json_shown(value), " is not a list of strings");
   std::vector<std::string> list;
-  for (const OrderedJson& item : value) list.push_back(text(field, item));
+  for (const OrderedJson& item : value)
+    list.push_back(text(cat(field, "[", list.size(), "]"), item));
   return list;
 }
 
 // One after the other, as the library takes items of two texts.
 std::vector<std::string> pairs(const OrderedJson& value) {
   std::vector<std::string> list;
-  for (const OrderedJson& pair : value.is_array() ? value : OrderedJson::array({nullptr})) {
-    if (!pair.is_array() || pair.size() != 2) fail("pairs is not a list of [query, document]");
-    for (const OrderedJson& item : pair) list.push_back(text("pairs", item));
+  if (!value.is_array()) fail("pairs = ", json_shown(value), " is not a list of [query, document]");
+  for (const OrderedJson& pair : value) {
+    const std::string place = cat("pairs[", list.size() / 2, "]");
+    if (!pair.is_array() || pair.size() != 2)
+      fail(place, " = ", json_shown(pair), " is not [query, document]");
+    for (const OrderedJson& item : pair) list.push_back(text(place, item));
   }
   return list;
 }
@@ -55,8 +60,8 @@ std::vector<std::string> pairs(const OrderedJson& value) {
 // ("tools", "variables"); it reads what the model's template wants.
 std::string messages(std::string_view field, const OrderedJson& value) {
   if (!value.is_array() && !value.is_object())
-    fail(field,
-         " holds what is neither a list of messages nor an object of \"messages\" and options");
+    fail(field, " = ", json_shown(value),
+         " is neither a list of messages nor an object of \"messages\" and options");
   return value.dump();
 }
 
@@ -147,8 +152,9 @@ void read_chat(Fields& fields, TextTask& task) {
     task.firsts = {messages(given, value)};
     return;
   }
-  if (!value.is_array()) fail(given, " is not a list of conversations");
-  for (const OrderedJson& item : value) task.firsts.push_back(messages(given, item));
+  if (!value.is_array()) fail(given, " = ", json_shown(value), " is not a list of conversations");
+  for (const OrderedJson& item : value)
+    task.firsts.push_back(messages(cat(given, "[", task.firsts.size(), "]"), item));
 }
 
 struct Reader {

@@ -429,7 +429,11 @@ class WithText(unittest.TestCase):
         for request, word in [
             ({"task": "rerank", "documents": ["w5"]}, "query"),
             ({"task": "rerank", "query": "w5", "queries": ["w5"], "documents": []}, "one of"),
-            ({"task": "rerank", "query": "w5", "documents": "w5"}, "documents"),
+            ({"task": "rerank", "query": "w5", "documents": "w5"}, 'documents = "w5" is not a list of strings'),
+            ({"task": "rerank", "query": "w5", "documents": ["w5", None]}, "documents[1] = null is not a string"),
+            ({"task": "rerank", "pairs": [["w5", "w6"], ["w5", 7]]}, "pairs[1] = 7 is not a string"),
+            ({"task": "rerank", "pairs": [["w5", "w6"], 7]}, "pairs[1] = 7 is not [query, document]"),
+            ({"task": "chat", "conversations": [[{"role": "user", "content": "w5"}], 7]}, "conversations[1] = 7 is neither"),
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "absent"}, "query-likelihood"),
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "/absent.json"}, "absent.json"),
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "choices"}, "classify"),
