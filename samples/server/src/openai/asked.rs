@@ -246,6 +246,8 @@ impl Asked {
 /// goes with them, is wrong with the field.
 pub fn name(failure: Failure) -> Failure {
     let message = &failure.message;
+    // All texts of a chat have the same messages.
+    let message = message.strip_prefix("text 0: ").unwrap_or(message);
     let message = message.strip_prefix("option ").unwrap_or(message);
     for (field, option) in [
         ("logit_bias", "logit_bias"),
@@ -272,4 +274,46 @@ pub fn name(failure: Failure) -> Failure {
         }
     }
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Kind;
+
+    #[test]
+    fn what_the_library_says_of_a_field_has_its_name() {
+        for (said, field, message) in [
+            (
+                "allowed_tokens[1] is 5 again",
+                "allowed_token_ids",
+                "[1] is 5 again",
+            ),
+            ("option tools is not an array", "tools", "is not an array"),
+            (
+                "text 0: messages[0] is not an object",
+                "messages",
+                "[0] is not an object",
+            ),
+            (
+                "continue_final_message: it has no text",
+                "continue_final_message",
+                "it has no text",
+            ),
+        ] {
+            let named = name(Failure::new(Kind::Invalid, said));
+            assert_eq!(
+                (named.field.as_deref(), &*named.message),
+                (Some(field), message)
+            );
+        }
+        for said in [
+            "messages of others",
+            "the messages have 5 tokens",
+            "text 0: it is over",
+        ] {
+            let failure = Failure::new(Kind::Invalid, said);
+            assert_eq!(name(failure.clone()), failure);
+        }
+    }
 }
