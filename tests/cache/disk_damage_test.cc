@@ -109,6 +109,14 @@ TEST_F(Damage, ThePageOfAnotherKey) {
   EXPECT_EQ(tier_.stats().damaged, 1u);
 }
 
+TEST_F(Damage, APageThatIsPutReplacesAFileOfAnotherSize) {
+  write_file(path_, good_.substr(0, 100));
+  EXPECT_TRUE(put(tier_, 1, kPage));
+  EXPECT_EQ(tier_.stats().damaged, 1u);
+  EXPECT_EQ(tier_.stats().pages, 1u);
+  EXPECT_EQ(get(tier_, 1, kPage), Got::kRight);
+}
+
 TEST_F(Damage, ALinkIsNotFollowed) {
   const std::string target = folder_.write("target", good_);
   fs::remove(path_);

@@ -185,6 +185,19 @@ TEST(NamespaceClose, PagesOnDiskAreFoundByTheNextOfThatName) {
   EXPECT_EQ(engine->stats().fetched_tokens, 96);
 }
 
+TEST(NamespaceClose, IsRefusedAfterTheEngineWasShutDownAsAPinIs) {
+  const auto engine = open_engine(100);
+  const int32_t ns = engine->open_namespace("tenant");
+  run_all(*engine, {logits_of(text(1), ns)});
+  const CachePin pin = engine->cache_pin(ns, text(1).data(), 80, 0);
+  engine->shutdown(0);
+  const auto refused = [](const auto& call) { expect_error(Code::kMisuse, {"shut down"}, call); };
+  refused([&] { engine->close_namespace(ns); });
+  refused([&] { engine->cache_unpin(pin.lease); });
+  refused([&] { engine->cache_pin(ns, text(1).data(), 80, 0); });
+  refused([&] { engine->open_namespace("other"); });
+}
+
 TEST(NamespaceClose, SnapshotsAreOfWhatIsOpen) {
   const testing_support::TempFolder folder;
   const auto engine = open_engine(100);

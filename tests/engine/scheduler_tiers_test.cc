@@ -186,6 +186,21 @@ TEST_F(SchedulerOverATier, WhoseFetchHasEndedStandsWhereItStoodInItsJob) {
   for (size_t i = 0; i < 4; ++i) EXPECT_EQ(job->result(i).status, Code::kOk);
 }
 
+TEST_F(SchedulerOverATier, WhoseFetchesEndTogetherStandByTheirPriorities) {
+  open_over_a_tier(4);
+  const auto first = submit({logits_of(text(1, 128))});
+  turn();
+  RequestSpec urgent = logits_of(text(2, 128));
+  urgent.priority = 1;
+  const auto second = submit({urgent});
+  turn();
+  EXPECT_TRUE(scheduler->blocked_on_tiers());
+  tier->answer();
+  turn_until_done(*second);
+  EXPECT_FALSE(first->done());
+  turn_until_done(*first);
+}
+
 // What its job still waits for in a tier counts for its rank.
 TEST_F(SchedulerOverATier, AJobStandsByARequestThatWaitsForPagesToo) {
   open_over_a_tier(4);

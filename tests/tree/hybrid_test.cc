@@ -277,6 +277,19 @@ TEST(HybridBlocks, OnlyWholeBlocks) {
   EXPECT_EQ(simulator.stats().peak_bytes, options.capacity);
 }
 
+TEST(HybridBlocks, WithOurRulesTheLastTokenIsNeitherKeptNorReused) {
+  HybridSimulator simulator(our_rules(HybridMethod::kBlock));
+  const Tokens t(2 * kHybridBlock + 1, 1);
+  const auto answered = [&](int64_t tokens) {  // its last token is the answer
+    return simulator.request("", std::span(t).first(static_cast<size_t>(tokens)), tokens - 1);
+  };
+  EXPECT_EQ(answered(2 * kHybridBlock), 0);
+  EXPECT_EQ(simulator.stats().states, 1) << "the answer ends the second block";
+  EXPECT_EQ(answered(kHybridBlock + 1), 0) << "the block ends with the last token of the prompt";
+  EXPECT_EQ(answered(2 * kHybridBlock + 1), kHybridBlock);
+  EXPECT_EQ(simulator.stats().states, 2);
+}
+
 TEST(HybridSimulator, TunesOnceAfterFiveTimesTheLookUpsBeforeTheFirstEviction) {
   HybridOptions options = marconi_rules(HybridMethod::kMarconi);
   options.tuned = true;
