@@ -1,5 +1,5 @@
 // Columns of tensors that are larger than a strip.
-#include "model/load/strips.h"
+#include "model/files/strips.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/load/quantised_blocks.h"
+#include "model/files/quantised_blocks.h"
 #include "ops/block_layout.h"
 #include "ops/dequant.h"
 

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "model/files/strips.h"
 #include "model/files/tensor_file.h"
-#include "model/load/strips.h"
 
 namespace prefix {
 

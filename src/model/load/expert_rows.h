@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "model/files/strips.h"
 #include "model/files/tensor_file.h"
-#include "model/load/strips.h"
 #include "model/load/tensor_rows.h"
 
 namespace prefix {

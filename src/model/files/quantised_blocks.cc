@@ -1,4 +1,4 @@
-#include "model/load/quantised_blocks.h"
+#include "model/files/quantised_blocks.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "model/load/strips.h"
+#include "model/files/strips.h"
 
 #include <algorithm>
 #include <cstring>
