@@ -19,6 +19,9 @@ inline int32_t pages_between(int32_t start, int32_t end) {
   return end > start ? (end - 1) / kPageTokens - start / kPageTokens + 1 : 0;
 }
 
+// Pages that so many tokens take from the beginning of one.
+constexpr int64_t pages_for(int64_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
 // Where a row's key and value go: page index and slot (position % kPageTokens) in the pool; page
 // < 0: nowhere (the row is recomputed only to read a result; its key and value exist already).
 struct KvSlot {

@@ -177,7 +177,7 @@ void LowerTiers::install_state(Fetch& f) {
 // On a path that is there, and held.
 void LowerTiers::install_state(const Fetch& f, NodeId path) {
   const int64_t growth = reserved(f.root);
-  const auto taken = static_cast<int32_t>((growth + kPageTokens - 1) / kPageTokens);
+  const auto taken = static_cast<int32_t>(pages_for(growth));
   if (!tree_.make_state_room(state_pages_, tree_.name_space(tree_.node(path)), taken)) return;
   const NodeId node =
       prefix::install_state(tree_, pages_, kv_, path, f.length, state_pages_, growth,

@@ -133,7 +133,7 @@ ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSize
   // Behind the windows of all layers pages are given back: a path may be longer than the pool.
   bool slides = config.recurrent_count() == 0;
   for (int32_t i = 0; i < config.layers; ++i) slides = slides && config.window(i) > 0;
-  const int64_t path = (positions + kPageTokens - 1) / kPageTokens;
+  const int64_t path = pages_for(positions);
   shape.pages = slides ? std::max(pages, path) : pages;
   shape.positions = positions;
   shape.logit_rows = held_logit_rows(device.host_memory());

@@ -201,8 +201,7 @@ bool Tree::make_room_in(int32_t name_space, int64_t tokens) {
       evict_state(state);
       continue;
     }
-    const int64_t over = s.held() + tokens - s.quota;
-    const int64_t pages = (over + kPageTokens - 1) / kPageTokens;
+    const int64_t pages = pages_for(s.held() + tokens - s.quota);
     evict_tail(s.own->front(),
                static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max())));
   }

@@ -11,8 +11,8 @@ namespace prefix {
 Bands::Bands(Tree& tree, PagePool& pages, int32_t row_budget)
     : tree_(tree),
       pages_(pages),
-      window_pages_((tree.window() + kPageTokens - 1) / kPageTokens),
-      step_pages_((row_budget + kPageTokens - 1) / kPageTokens) {}
+      window_pages_(static_cast<int32_t>(pages_for(tree.window()))),
+      step_pages_(static_cast<int32_t>(pages_for(row_budget))) {}
 
 void Bands::admit(Sequence& s, int32_t tokens, int32_t name_space) {
   const int32_t wanted = std::min(least() + step_pages_, pages_between(0, tokens) + 1);
