@@ -210,6 +210,8 @@ class LowerTiers {
                                    : 0;
   }
   AttachOptions use_of(const Fetch& f) const;
+  // Page of a state that is there if a caller asked for it: one more than it has.
+  int32_t asked_mark() const { return state_pages_; }
 
   std::vector<LowerTier> tiers_;
   std::vector<Rate> rates_;
@@ -220,9 +222,6 @@ class LowerTiers {
   std::chrono::milliseconds timeout_;
   LowerTierLimits limits_;
   Clock::time_point start_ = limits_.now();
-  // Page of a state that is there if a caller asked for it: one more than it has.
-  int32_t asked_mark() const { return state_pages_; }
-
   int32_t state_pages_;
   size_t max_fetches_;
   double token_ns_ = 0;  // to compute one; running mean

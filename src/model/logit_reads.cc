@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/status.h"
+
 namespace prefix {
 
 void LogitReads::begin(ops::Step& step, size_t rows) {
@@ -21,6 +23,7 @@ size_t LogitReads::want_logit(int32_t row, int32_t id) {
 }
 
 size_t LogitReads::want_candidates(int32_t row, int32_t k) {
+  PREFIX_CHECK(candidate_rows_.empty() || candidate_rows_.back() <= row);
   max_candidates_ = std::max(max_candidates_, k);
   if (candidate_rows_.empty() || candidate_rows_.back() != row) candidate_rows_.push_back(row);
   return candidate_rows_.size() - 1;

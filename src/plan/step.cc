@@ -42,10 +42,11 @@ void StepBuilder::begin() {
   if (marks_.size() < nodes) marks_.resize(nodes + nodes / 2 + 64);
 }
 
-// Marks the node and its ancestors, linking each below its parent.
+// Marks the node and its ancestors, linking each below its parent. Leaves chain_ as it is.
 void StepBuilder::touch(NodeId id) {
   const size_t kept = chain_.size();
   for (NodeId up = id; up != kNoNode && !marked(up); up = tree_.node(up).parent) {
+    PREFIX_CHECK(static_cast<size_t>(up) < marks_.size());  // no node is made since begin()
     marks_[up] = Mark{};
     marks_[up].step = step_;
     chain_.push_back(up);
@@ -190,7 +191,7 @@ struct StepBuilder::PlannedRows {
   }
 };
 
-void StepBuilder::build(StepPlan& plan) {
+void StepBuilder::clear(StepPlan& plan) const {
   plan.tokens.clear();
   plan.positions.clear();
   plan.rope_rows.clear();
@@ -200,55 +201,59 @@ void StepBuilder::build(StepPlan& plan) {
   plan.reads.clear();
   plan.commits.clear();
   plan.adapters.clear();
-  plan.attention.resize(shape_.windows.size());
-  pages_.clear();
-  ends_.clear();
   plan.scan.segments.clear();
   plan.scan.writes.clear();
   plan.scan.pages.clear();
   plan.scan.state_pages = shape_.state_pages;
+  plan.kept.on = false;
+}
 
+// Gives each node its part of extras_.
+void StepBuilder::sort_extras() {
   std::sort(extras_.begin(), extras_.end());
-  extras_.erase(std::unique(extras_.begin(), extras_.end()), extras_.end());
   for (size_t i = 0; i < extras_.size(); ++i) {
     Mark& m = marks_[extras_[i].first];
     if (m.extra_end == 0) m.extra_begin = static_cast<int32_t>(i);
     m.extra_end = static_cast<int32_t>(i) + 1;
   }
+}
 
+// Depth first over what is marked below a root, without recursion: a path may be very deep.
+void StepBuilder::place_below(NodeId root, StepPlan& plan) {
+  NodeId id = root;
+  for (;;) {
+    order_.push_back(id);
+    place_rows(id, plan);
+    if (marks_[id].first_child != kNoNode) {
+      id = marks_[id].first_child;
+      continue;
+    }
+    for (;; id = tree_.node(id).parent) {
+      marks_[id].subtree_end = static_cast<int32_t>(plan.tokens.size());
+      if (id == root) return;
+      if (marks_[id].next != kNoNode) break;
+    }
+    id = marks_[id].next;
+  }
+}
+
+void StepBuilder::build(StepPlan& plan) {
+  clear(plan);
+  pages_.clear();
+  ends_.clear();
+  sort_extras();
   const auto adapter_of = [&](NodeId root) { return tree_.adapter(tree_.node(root)); };
   std::ranges::stable_sort(roots_, {}, adapter_of);
-  for (NodeId root : roots_) {
+  for (const NodeId root : roots_) {
     const auto first_row = static_cast<int32_t>(plan.tokens.size());
-    // Depth first over the marked part of the tree, without recursion: a path may be very deep.
-    NodeId id = root;
-    while (id != kNoNode) {
-      order_.push_back(id);
-      place_rows(id, plan);
-      if (marks_[id].first_child != kNoNode) {
-        id = marks_[id].first_child;
-        continue;
-      }
-      for (;;) {
-        marks_[id].subtree_end = static_cast<int32_t>(plan.tokens.size());
-        if (id == root) {
-          id = kNoNode;
-          break;
-        }
-        if (marks_[id].next != kNoNode) {
-          id = marks_[id].next;
-          break;
-        }
-        id = tree_.node(id).parent;
-      }
-    }
+    place_below(root, plan);
     add_adapter_rows(adapter_of(root), first_row, plan);
   }
+  plan.attention.resize(shape_.windows.size());
   for (size_t i = 0; i < shape_.windows.size(); ++i) {
     plan.attention[i].window = shape_.windows[i];
     plan_attention({plan.positions, {}}, plan.attention[i]);
   }
-  plan.kept.on = false;
 }
 
 // Where three of four rows go on, moving them would take about as long as it saves.

@@ -139,12 +139,16 @@ class StepBuilder {
     int32_t last_segment = -1;
   };
   void touch(NodeId id);
+  void list_chain(NodeId node, int32_t from, int32_t length);
   bool marked(NodeId id) const {
     return static_cast<size_t>(id) < marks_.size() && marks_[id].step == step_;
   }
   static int64_t key_of(NodeId id, int32_t offset) {
     return static_cast<int64_t>(id) << 32 | offset;
   }
+  void clear(StepPlan& plan) const;
+  void sort_extras();
+  void place_below(NodeId root, StepPlan& plan);
   void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const;
   void place_rows(NodeId id, StepPlan& plan);
   static void add_adapter_rows(int32_t adapter, int32_t begin, StepPlan& plan);

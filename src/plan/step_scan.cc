@@ -7,28 +7,30 @@
 
 namespace prefix {
 
-StepBuilder::Scanned StepBuilder::scan(NodeId node, int32_t from, int32_t length, int32_t limit) {
-  Scanned added;
-  if (from >= length) return added;
+// chain_ = the nodes that hold positions [from, length) of the path, deepest first.
+void StepBuilder::list_chain(NodeId node, int32_t from, int32_t length) {
   chain_.clear();
   for (NodeId id = tree_.node_at(node, length - 1);; id = tree_.node(id).parent) {
     chain_.push_back(id);
-    if (tree_.node(id).start <= from) break;
+    if (tree_.node(id).start <= from) return;
   }
-  const std::vector<NodeId> path(chain_.rbegin(), chain_.rend());  // touch() uses chain_
-  for (const NodeId id : path) {
+}
+
+StepBuilder::Scanned StepBuilder::scan(NodeId node, int32_t from, int32_t length, int32_t limit) {
+  Scanned added;
+  if (from >= length) return added;
+  for (list_chain(node, from, length); !chain_.empty(); chain_.pop_back()) {
+    const NodeId id = chain_.back();
     const Node& n = tree_.node(id);
     const int32_t begin = std::max(from - n.start, 0);
     const int32_t end = std::min(length, n.end()) - n.start;
     for (int32_t offset = begin; offset < std::min(end, n.computed); ++offset) {
       if (extra_keys_.contains(key_of(id, offset))) continue;
       if (added.rows() == limit) return added;
-      chain_.clear();
       added.recomputed += recompute(id, n.start + offset);
     }
     if (end <= n.computed) continue;
     if (added.rows() == limit && (!marked(id) || marks_[id].take_end < end)) return added;
-    chain_.clear();
     touch(id);
     Mark& m = marks_[id];
     if (m.take_end == 0) m.take_begin = m.take_end = n.computed;
@@ -82,12 +84,7 @@ void StepBuilder::place_segments(NodeId id, StepPlan& plan) {
 
 int32_t StepBuilder::reach(NodeId node, int32_t from, int32_t length) {
   if (from >= length) return from;
-  chain_.clear();
-  for (NodeId id = tree_.node_at(node, length - 1);; id = tree_.node(id).parent) {
-    chain_.push_back(id);
-    if (tree_.node(id).start <= from) break;
-  }
-  for (; !chain_.empty(); chain_.pop_back()) {
+  for (list_chain(node, from, length); !chain_.empty(); chain_.pop_back()) {
     const NodeId id = chain_.back();
     if (!marked(id)) return from;
     const Node& n = tree_.node(id);

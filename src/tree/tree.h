@@ -476,6 +476,7 @@ class Tree {
   void evict_victim(NodeId id, int32_t pages, EvictReason why);
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
   void check_states(std::vector<int32_t>& owners) const;
+  void check_frames(const std::vector<int32_t>& owners) const;
   EvictionQueue::Key state_key(NodeId id, const State& state) const;
   void count_kept_state(NodeId id, int32_t by);
   void update_state(NodeId id) noexcept;

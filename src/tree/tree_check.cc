@@ -70,6 +70,11 @@ void Tree::check() const {
       if (s->place.empty()) PREFIX_CHECK(s->offer.key == s->own->front_key());
     }
   check_states(owners);
+  check_frames(owners);
+}
+
+// owners: by page, how many nodes and states have it.
+void Tree::check_frames(const std::vector<int32_t>& owners) const {
   int32_t used = 0, hollow = 0, sliding = 0;
   std::vector<bool> frames(owners.size());
   for (size_t i = 0; i < owners.size(); ++i) {

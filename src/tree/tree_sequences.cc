@@ -100,8 +100,9 @@ void Tree::use_path(NodeId id, const AttachOptions& use) {
 }
 
 NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use) {
+  PREFIX_CHECK(!tokens.empty() && tokens.size() <= INT32_MAX);
   const auto n = static_cast<int32_t>(tokens.size());
-  PREFIX_CHECK(n > 0 && match.matched <= n);
+  PREFIX_CHECK(match.matched <= n);
   ++tick_;
   ++changes_;
   lock(match.node);  // keeps the matched path while room is made
