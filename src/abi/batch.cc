@@ -27,16 +27,6 @@ std::shared_ptr<BatchObject> object_of(const prefix_batch* batch) {
   return find<BatchObject>(Kind::kBatch, batch, "the batch");
 }
 
-std::vector<int32_t> int_list(const std::string& text) {
-  std::vector<int32_t> list;
-  for (size_t at = 0; at < text.size();) {
-    const size_t comma = std::min(text.find(',', at), text.size());
-    list.push_back(static_cast<int32_t>(std::stoll(text.substr(at, comma - at))));
-    at = comma + 1;
-  }
-  return list;
-}
-
 // Checks that the options are such as this request takes.
 void require_scopes(const prefix::Options& options, Task task) {
   using Scope = prefix::OptionScope;
@@ -86,13 +76,13 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.priority = static_cast<int32_t>(o.get_int("priority"));
   spec.cache_priority = static_cast<int32_t>(o.get_int("cache_priority"));
   spec.cache_ttl_ms = o.get_int("cache_ttl_ms");
-  spec.checkpoint = int_list(o.get("checkpoint"));
+  spec.checkpoint = o.get_ints("checkpoint");
   spec.dimensions = static_cast<int32_t>(o.get_int("dimensions"));
   spec.normalize = o.get_bool("normalize");
   spec.head = o.get_bool("head");
   spec.dense = o.get_bool("dense");
   spec.pooling = pooling_of(o.get("pooling"));
-  spec.positions = int_list(o.get("positions"));
+  spec.positions = o.get_ints("positions");
   prefix::Sampling& s = spec.sampling;
   s.max_tokens = static_cast<int32_t>(o.get_int("max_tokens"));
   s.temperature = static_cast<float>(o.get_float("temperature"));
@@ -103,11 +93,11 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   s.presence_penalty = static_cast<float>(o.get_float("presence_penalty"));
   s.frequency_penalty = static_cast<float>(o.get_float("frequency_penalty"));
   s.logit_bias = prefix::parse_logit_bias(o.get("logit_bias"));
-  s.allowed_tokens = int_list(o.get("allowed_tokens"));
+  s.allowed_tokens = o.get_ints("allowed_tokens");
   s.min_tokens = static_cast<int32_t>(o.get_int("min_tokens"));
   s.seed = o.get_int("seed");
   s.ignore_eos = o.get_bool("ignore_eos");
-  s.stop_tokens = int_list(o.get("stop_tokens"));
+  s.stop_tokens = o.get_ints("stop_tokens");
   s.logprobs = o.get_bool("logprobs");
   spec.top_logprobs = static_cast<int32_t>(o.get_int("top_logprobs"));
   spec.draft_tokens = static_cast<int32_t>(o.get_int("draft_tokens"));

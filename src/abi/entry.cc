@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "base/utf8.h"
+
 namespace prefix::abi {
 namespace {
 
@@ -10,28 +12,6 @@ size_t whole_characters(std::string_view text, size_t limit) {
   if (text.size() <= limit) return text.size();
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
   return limit;
-}
-
-// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
-size_t first_bad_byte(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (size_t i = 0; i < text.size();) {
-    const unsigned char lead = byte(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return i;
-    for (size_t k = 1; k < length; ++k)
-      if ((byte(i + k) & 0xc0) != 0x80) return i;
-    const unsigned char second = byte(i + 1);
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
-        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
-      return i;
-    i += length;
-  }
-  return text.size();
 }
 
 }  // namespace
@@ -61,7 +41,7 @@ std::string_view text_in(const char* text, size_t length, const char* name) {
   if (length != PREFIX_NUL && length > kMaxInputBytes)
     fail(Code::kOutOfRange, name, " is said to have ", length, " bytes");
   const std::string_view view(text, length == PREFIX_NUL ? std::strlen(text) : length);
-  const size_t bad = first_bad_byte(view);
+  const size_t bad = first_not_utf8(view);
   if (bad != view.size())
     fail(Code::kInvalidUtf8, name, " is not UTF-8: the byte at ", bad, " is not valid");
   return view;

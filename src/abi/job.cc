@@ -7,6 +7,7 @@
 #include <span>
 
 #include "abi/entry.h"
+#include "engine/result_size.h"
 
 namespace {
 
@@ -106,29 +107,6 @@ void top_out(std::span<const int32_t> found, std::span<const float> found_logpro
 void require_done(Job& job) {
   if (!job.done())
     fail(Code::kMisuse, job.finished_count(), " of ", job.count(), " requests are finished");
-}
-
-// How many values a request would have had.
-size_t value_count(const RequestSpec& spec, const prefix::EngineInfo& info) {
-  switch (spec.task) {
-    case Task::kLogits:
-      return spec.logit_ids.size();
-    case Task::kLogprobs: {
-      const auto from = static_cast<size_t>(std::max(spec.from, 0));
-      return spec.tokens.size() > from ? spec.tokens.size() - from : 0;
-    }
-    case Task::kChoices:
-      return spec.choices.size();
-    case Task::kEmbed: {
-      const bool dense = spec.goes_dense(info.dense_of_tokens) && info.dense_width > 0;
-      const int32_t width = spec.head ? info.labels : dense ? info.dense_width : info.hidden;
-      return spec.vectors() * static_cast<size_t>(!spec.head && spec.dimensions > 0
-                                                      ? std::min(spec.dimensions, width)
-                                                      : width);
-    }
-    default:
-      return 0;
-  }
 }
 
 }  // namespace
@@ -341,7 +319,7 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
       if (result.status == Code::kOk) {
         all.insert(all.end(), result.values.begin(), result.values.end());
       } else {
-        all.resize(all.size() + value_count(j.spec(i), info), std::nanf(""));
+        all.resize(all.size() + prefix::value_count(j.spec(i), info), std::nanf(""));
       }
     }
     begins.push_back(static_cast<int64_t>(all.size()));

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/hex.h"
+
 namespace prefix {
 
 class JsonText {
@@ -52,10 +54,8 @@ class JsonText {
         text_ += '\\';
         text_ += c;
       } else if (byte < 0x20) {
-        const char* const digits = "0123456789abcdef";
         text_ += "\\u00";
-        text_ += digits[byte >> 4];
-        text_ += digits[byte & 15];
+        append_hex(text_, byte);
       } else {
         text_ += c;
       }

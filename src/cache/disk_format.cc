@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 
 namespace prefix {
@@ -11,7 +12,6 @@ namespace {
 constexpr std::string_view kMagic = "PFXPAGE\n";
 constexpr std::string_view kPageEnding = ".page";
 constexpr std::string_view kTemporaryEnding = ".tmp";
-constexpr std::string_view kDigits = "0123456789abcdef";
 
 template <typename Unsigned>
 std::byte* put(std::byte* out, Unsigned value) {
@@ -19,12 +19,13 @@ std::byte* put(std::byte* out, Unsigned value) {
   return out;
 }
 
-void append_hex(std::string* text, uint64_t value) {
-  for (int shift = 60; shift >= 0; shift -= 4) *text += kDigits[value >> shift & 15];
+void append_number(std::string& text, uint64_t value) {
+  for (int shift = 56; shift >= 0; shift -= 8)
+    append_hex(text, static_cast<uint8_t>(value >> shift));
 }
 
 bool all_digits(std::string_view text) {
-  return text.find_first_not_of(kDigits) == std::string_view::npos;
+  return text.find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 
 }  // namespace
@@ -44,7 +45,7 @@ DiskHeader disk_header(const PageKey& key, std::span<const std::byte> page) {
 
 std::string disk_folder_name(int folder) {
   const auto index = static_cast<size_t>(folder);
-  return {kDigits[index >> 4 & 15], '/', kDigits[index & 15]};
+  return {kHexDigits[index >> 4 & 15], '/', kHexDigits[index & 15]};
 }
 
 std::string disk_page_name(const PageKey& key) {
@@ -59,15 +60,15 @@ std::optional<PageKey> disk_page_of(int folder, std::string_view file) {
   if (!all_digits(file)) return {};
   for (size_t i = 0; i < key.bytes.size(); ++i)
     key.bytes[i] =
-        static_cast<uint8_t>(kDigits.find(file[2 * i]) << 4 | kDigits.find(file[2 * i + 1]));
+        static_cast<uint8_t>(kHexDigits.find(file[2 * i]) << 4 | kHexDigits.find(file[2 * i + 1]));
   if (key.bytes[0] != folder) return {};
   return key;
 }
 
 std::string disk_temporary_name(uint64_t random, uint64_t serial) {
   std::string name;
-  append_hex(&name, random);
-  append_hex(&name, serial);
+  append_number(name, random);
+  append_number(name, serial);
   return name += kTemporaryEnding;
 }
 

@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 
 namespace prefix {
@@ -42,14 +43,7 @@ void add_place(Sha256& hash, const PageKey& parent, std::span<const int32_t> tok
 
 }  // namespace
 
-std::string PageKey::hex() const {
-  std::string text(2 * bytes.size(), '0');
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    text[2 * i] = "0123456789abcdef"[bytes[i] >> 4];
-    text[2 * i + 1] = "0123456789abcdef"[bytes[i] & 15];
-  }
-  return text;
-}
+std::string PageKey::hex() const { return prefix::hex(bytes); }
 
 PageKey root_key(const ModelFingerprint& model, std::span<const std::string_view> name_space) {
   Sha256 hash;

@@ -21,6 +21,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hex.h"
 #include "base/sha256.h"
 #include "cache/namespaces.h"
 
@@ -30,12 +31,7 @@ inline constexpr std::string_view kAdapterPart = "adapter sha256:";
 
 // The part of a tuple that stands for an adapter.
 inline std::string adapter_part(const Sha256::Digest& digest) {
-  std::string part(kAdapterPart);
-  for (const uint8_t byte : digest) {
-    part += "0123456789abcdef"[byte >> 4];
-    part += "0123456789abcdef"[byte & 15];
-  }
-  return part;
+  return std::string(kAdapterPart) + hex(digest);
 }
 
 // That of a tuple; empty: it has none.

@@ -123,8 +123,7 @@ void run(Model& model, int32_t threads, int32_t count, const Model::Progress& pr
   const bool whole = model.config().bidirectional;
   const ops::KvLayout layout = model.kv_layout();
   // What a request of so many tokens takes: its pages, and two states.
-  const int32_t most =
-      pages_between(0, count) + 1 + 2 * model.state_layout().pages(layout.page_bytes());
+  const int32_t most = pages_between(0, count) + 1 + 2 * model.state_pages();
   PagePool pages(most);
   KvMemory kv(model.device(), layout, most);
   Tree tree(pages, TreeOptions{.whole = whole});

@@ -46,7 +46,8 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   load_model(source, std::move(files), device_options, progress);
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
-  const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);
+  const int64_t pages =
+      std::min<int64_t>(take_memory(page_bytes) / page_bytes, PagePool::kMaxPages);
   pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
   try {
     kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
@@ -70,10 +71,13 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   open_tiers(progress);
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
-      SchedulerOptions{static_cast<int32_t>(row_budget(options)), options_.get_bool("sharing"),
-                       options.get_bool("cache"), threads_->count(), policy_ghosts(),
-                       static_cast<int32_t>(options.get_int("cache_path_states")),
-                       model_->config().bidirectional},
+      SchedulerOptions{.row_budget = static_cast<int32_t>(row_budget(options)),
+                       .sharing = options.get_bool("sharing"),
+                       .cache = options.get_bool("cache"),
+                       .threads = threads_->count(),
+                       .ghosts = policy_ghosts(),
+                       .path_states = static_cast<int32_t>(options.get_int("cache_path_states")),
+                       .whole_texts = model_->config().bidirectional},
       tiers_.get(), now_);
   watch_tree(progress);
   for (std::string& warning : warnings_of(options, model_->config(), info_.declared,
@@ -154,7 +158,7 @@ int64_t Engine::take_memory(int64_t page_bytes) {
 
 RequestLimits Engine::request_limits() const {
   const auto page_bytes = kv_->layout().page_bytes();
-  return {model_->max_positions(), pages_->capacity(), model_->state_layout().pages(page_bytes),
+  return {model_->max_positions(), pages_->capacity(), model_->state_pages(),
           static_cast<int64_t>(page_bytes)};
 }
 
@@ -311,6 +315,7 @@ void Engine::loop() {
       scheduler_->plan();
       free_closed_namespaces();  // before the lock is let go: what was cancelled has ended
       if (scheduler_->blocked_on_tiers()) {
+        gate_.rest();
         wake_.wait_for(lock, kTierPoll,
                        [this] { return stop_ || wake_requested_.exchange(false); });
         continue;

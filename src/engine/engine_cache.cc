@@ -283,7 +283,7 @@ SnapshotCache Engine::snapshot_cache() {
                 name_space, long_regime ? model_->max_positions() : 1, adapter_of(name_space));
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
-          {model, kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
+          {model, kPageTokens, page_bytes, model_->state_pages()},
           kv_->layout(),
           [this](int32_t name_space) { return scheduler_->reserved_tokens(name_space); }};
 }
@@ -381,8 +381,7 @@ void Engine::open_tiers(const LoadProgress& progress) {
     return scheduler_->reserved_tokens(name_space);
   };
   tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout,
-                                        std::move(limits),
-                                        model_->state_layout().pages(kv_->layout().page_bytes()));
+                                        std::move(limits), model_->state_pages());
   fingerprint(progress);  // now, not in the middle of a request
 }
 

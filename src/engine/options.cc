@@ -217,6 +217,11 @@ constexpr OptionInfo kTable[] = {
      "Lark's; empty = none."},
 };
 
+// Items of lists are ids and positions, which have 32 bits.
+static_assert(std::all_of(std::begin(kTable), std::end(kTable), [](const OptionInfo& o) {
+  return o.type != T::kIntList || (o.minimum >= INT32_MIN && o.maximum <= INT32_MAX);
+}));
+
 // Of the option cache_policy: the policies there are, and the one that chooses.
 constexpr bool names_all_policies(std::string_view values) {
   if (!values.starts_with("auto")) return false;
@@ -325,14 +330,14 @@ bool parse_bool(const OptionInfo& o, std::string_view text) {
   refuse(o, text, "it must be true or false");
 }
 
-std::vector<int64_t> parse_ints(const OptionInfo& o, std::string_view text) {
-  std::vector<int64_t> numbers;
+std::vector<int32_t> parse_ints(const OptionInfo& o, std::string_view text) {
+  std::vector<int32_t> numbers;
   for (size_t at = 0; at < text.size();) {
     const size_t comma = text.find(',', at);
     const std::string_view item = text.substr(at, comma - at);
     if (item.find_first_not_of("-0123456789") != std::string_view::npos || comma == text.size() - 1)
       refuse(o, text, "it must be whole numbers, as 1,2,3");
-    numbers.push_back(parse_int(o, item));
+    numbers.push_back(static_cast<int32_t>(parse_int(o, item)));
     at = comma == std::string_view::npos ? text.size() : comma + 1;
   }
   return numbers;
@@ -454,7 +459,7 @@ std::string Options::to_json() const {
         break;
       case T::kIntList:
         json.open('[');
-        for (const int64_t number : parse_ints(o, value)) json.value(number);
+        for (const int32_t number : parse_ints(o, value)) json.value(number);
         json.close(']');
         break;
       case T::kStringList:
@@ -474,6 +479,9 @@ std::string Options::get(std::string_view key) const {
 int64_t Options::get_int(std::string_view key) const { return parse_int(find(key), get(key)); }
 double Options::get_float(std::string_view key) const { return parse_float(find(key), get(key)); }
 bool Options::get_bool(std::string_view key) const { return parse_bool(find(key), get(key)); }
+std::vector<int32_t> Options::get_ints(std::string_view key) const {
+  return parse_ints(find(key), get(key));
+}
 bool Options::is_set(std::string_view key) const { return values_.count(std::string(key)) != 0; }
 
 void Options::require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what,

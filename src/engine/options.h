@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/threads.h"
 
@@ -65,6 +66,7 @@ class Options {
   int64_t get_int(std::string_view key) const;
   double get_float(std::string_view key) const;
   bool get_bool(std::string_view key) const;
+  std::vector<int32_t> get_ints(std::string_view key) const;
   bool is_set(std::string_view key) const;
   // Throws kInvalidArgument for an option that is set and of no effect on `what`, which takes those
   // of these scopes, and `also`.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/request_check.h"
+#include "engine/result_size.h"
 #include "ops/host_logits.h"
 
 namespace prefix {
@@ -279,13 +279,6 @@ void Heads::compute_ids(ops::Step& step, std::vector<Output*>& outputs) {
 
 // --- embeddings ----------------------------------------------------------------------------------
 
-size_t Heads::embedding_width(const RequestSpec& spec) const {
-  const ModelConfig& config = model_.config();
-  return static_cast<size_t>(spec.head             ? config.labels
-                             : spec.dimensions > 0 ? spec.dimensions
-                                                   : vector_width(spec, config));
-}
-
 // What is to be made of the pooled hidden states of a text.
 void Heads::pool(Output& output, std::span<const float> hidden) {
   output.values.assign(hidden.begin(), hidden.end());
@@ -304,7 +297,7 @@ void Heads::finish_vector(Output& output) const {
   if (spec.head)
     output.values = model_.label_head().logits(output.values);
   else
-    output.values.resize(embedding_width(spec));
+    output.values.resize(embedding_width(spec, model_.config()));
   double squares = 0;
   for (float v : output.values) squares += static_cast<double>(v) * v;
   if (!std::isfinite(squares)) refuse_not_finite(output);

@@ -42,8 +42,6 @@ class Heads {
   // was given up, for which given_up() is asked between blocks of rows, and no output is of use.
   using GivenUp = std::function<bool()>;
   bool compute(ops::Step* step, std::vector<Output>& outputs, const GivenUp& given_up);
-  // Values of one vector of an embedding.
-  size_t embedding_width(const RequestSpec& spec) const;
 
  private:
   // Where reads_ has what a token or a score is made of.

@@ -9,6 +9,7 @@
 #include "base/page.h"
 #include "base/quote.h"
 #include "engine/generation_pages.h"
+#include "engine/result_size.h"
 #include "ops/logits.h"
 
 namespace prefix {
@@ -155,11 +156,6 @@ void check_states(const RequestSpec& spec, const RequestLimits& limits) {
 }
 
 }  // namespace
-
-int32_t vector_width(const RequestSpec& spec, const ModelConfig& config) {
-  return spec.goes_dense(config.dense_of_tokens) && config.dense_width > 0 ? config.dense_width
-                                                                           : config.hidden;
-}
 
 void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
                    const Namespaces& namespaces) {

@@ -15,9 +15,6 @@ struct RequestLimits {
   int64_t page_bytes = 0;
 };
 
-// Values of a vector of an embedding before `dimensions` cuts it.
-int32_t vector_width(const RequestSpec& spec, const ModelConfig& config);
-
 // Throws Error with the value and the limit.
 void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
                    const Namespaces& namespaces);

@@ -44,6 +44,8 @@ ops::KvLayout Model::kv_layout() const {
 
 StateLayout Model::state_layout() const { return state_layout_of(config_); }
 
+int32_t Model::state_pages() const { return state_layout().pages(kv_layout().page_bytes()); }
+
 int64_t Model::weight_bytes() const {
   return packed_bytes(weights_) + rope_table_bytes(config_, max_positions_);
 }

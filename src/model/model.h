@@ -156,6 +156,7 @@ class Model {
   int32_t last_attention() const;
   // What a state of the recurrent layers is made of; without any it has no layers.
   StateLayout state_layout() const;
+  int32_t state_pages() const;   // that a state takes; 0: there are none
   int64_t weight_bytes() const;  // of matrices and rotary tables
   // Matrices that are in the blocks of their file, of all that there are (a tied head is one).
   struct BlockCount {

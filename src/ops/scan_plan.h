@@ -21,6 +21,7 @@
 // no bit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -71,9 +72,10 @@ struct StateLayout {
     return static_cast<size_t>(conv_floats() + scan_floats) * sizeof(float);
   }
   size_t bytes() const { return layer_bytes() * static_cast<size_t>(layers); }
-  // Pages that a state takes.
+  // Pages that a state takes; of what no pool holds the greatest number there is.
   int32_t pages(size_t page_bytes) const {
-    return static_cast<int32_t>((bytes() + page_bytes - 1) / page_bytes);
+    return static_cast<int32_t>(
+        std::min<size_t>((bytes() + page_bytes - 1) / page_bytes, INT32_MAX));
   }
   // Bytes that it takes of the cache: whole pages.
   int64_t stored_bytes(size_t page_bytes) const {

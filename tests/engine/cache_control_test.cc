@@ -445,5 +445,15 @@ TEST_F(TwoRotations, APinIsOfTheOneThatARequestWouldHave) {
   EXPECT_EQ(cached(text(1, 100)), 0);
 }
 
+TEST_F(TwoRotations, AGenerationHasTheOneOfTheLongestTextThatItMayMake) {
+  RequestSpec spec = request(text(1, 40));
+  spec.task = Task::kGenerate;
+  spec.sampling.max_tokens = INT32_MAX;
+  spec.sampling.allowed_tokens = spec.sampling.stop_tokens = {5};
+  run(spec);
+  EXPECT_EQ(cached(text(1, 100)), 40);
+  EXPECT_EQ(cached(text(1, 64)), 0);
+}
+
 }  // namespace
 }  // namespace prefix

@@ -28,9 +28,8 @@ struct SchedulerOverATier : SchedulerTest {
     tier = fake.get();
     std::vector<LowerTier> list;
     list.push_back({"disk", std::move(fake)});
-    tiers = std::make_unique<LowerTiers>(
-        std::move(list), *tree, *pool, *kv, *keys, 1s, LowerTierLimits{.now = clock.now()},
-        model->state_layout().pages(model->kv_layout().page_bytes()));
+    tiers = std::make_unique<LowerTiers>(std::move(list), *tree, *pool, *kv, *keys, 1s,
+                                         LowerTierLimits{.now = clock.now()}, model->state_pages());
     scheduler = std::make_unique<Scheduler>(*model, *kv, *pool, *tree, SchedulerOptions{},
                                             tiers.get(), clock.now());
   }

@@ -163,6 +163,17 @@ TEST_F(SchedulerTest, WhatIsCachedGoesWhenItsTimeToLiveIsOverAndNotBefore) {
   EXPECT_EQ(there(2), 64) << "of another request, without a limit";
 }
 
+TEST_F(SchedulerTest, TheLongestTimeToLiveHasNoEnd) {
+  clock.advance(1s);
+  RequestSpec lasting = logits_of(text(1, 64));
+  lasting.cache_ttl_ms = INT64_MAX;
+  submit({lasting});
+  finish_all();
+  clock.advance(std::chrono::hours(24 * 365));
+  scheduler->expire_cache();
+  EXPECT_EQ(tree->match(scheduler->roots().root_of(0, 64, 0), text(1, 64)).computed, 64);
+}
+
 // It is the time of what a request leaves, not of the request.
 TEST_F(SchedulerTest, ATimeToLiveBeginsWhenARequestEnds) {
   RequestSpec slow = generate(text(1, 64), 6);

@@ -37,7 +37,7 @@ class KeptRows : public testing::TestWithParam<const char*> {
     Model model(open_model(golden_models() + "/" + GetParam()), *device, 256, nullptr);
     const ModelConfig& c = model.config();
     const ops::KvLayout layout = model.kv_layout();
-    const int32_t state_pages = model.state_layout().pages(layout.page_bytes());
+    const int32_t state_pages = model.state_pages();
     const int32_t pages = 32 + 8 * state_pages;
     PagePool pool(pages);
     Tree tree(pool);

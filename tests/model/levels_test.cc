@@ -39,7 +39,7 @@ Result run(const std::string& name, const ops::KernelTable& kernels, int threads
   Model model(open_model(golden_models() + "/" + name), device, 256, nullptr);
   const ModelConfig& c = model.config();
   const ops::KvLayout layout = model.kv_layout();
-  const int32_t state_pages = model.state_layout().pages(layout.page_bytes());
+  const int32_t state_pages = model.state_pages();
   const int32_t pages = 16 + 2 * state_pages;
   std::vector<int32_t> tokens;
   for (int32_t i = 0; i < 75; ++i) tokens.push_back((1 + i * i * 7) % c.vocab_size);

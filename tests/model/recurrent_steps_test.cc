@@ -31,7 +31,7 @@ struct Runner {
   std::vector<float> run(const std::vector<int32_t>& tokens, int32_t piece) {
     const ModelConfig& c = model.config();
     const ops::KvLayout layout = model.kv_layout();
-    const int32_t state_pages = model.state_layout().pages(layout.page_bytes());
+    const int32_t state_pages = model.state_pages();
     const int32_t pages = 16 + 2 * state_pages;
     PagePool pool(pages);
     Tree tree(pool);

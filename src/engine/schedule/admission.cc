@@ -8,6 +8,7 @@
 #include "base/page.h"
 #include "base/status.h"
 #include "engine/generation_pages.h"
+#include "engine/result_size.h"
 #include "engine/sampling/constraint_mask.h"
 #include "engine/schedule/scheduler.h"
 
@@ -99,12 +100,10 @@ void Scheduler::forget_waiting(const WaitingRequest& request) {
 
 // By which the rotary frequencies are chosen: choices have those of the longest.
 int32_t Scheduler::max_length(const RequestSpec& spec) const {
-  auto length = static_cast<int32_t>(spec.tokens.size());
-  if (spec.task == Task::kGenerate) length += spec.sampling.max_tokens;
-  size_t longest = 0;
-  for (const std::vector<int32_t>& choice : spec.choices)
-    longest = std::max(longest, choice.size());
-  return std::min(model_.max_positions(), length + static_cast<int32_t>(longest));
+  auto behind = static_cast<size_t>(spec.task == Task::kGenerate ? spec.sampling.max_tokens : 0);
+  for (const std::vector<int32_t>& choice : spec.choices) behind = std::max(behind, choice.size());
+  const auto most = static_cast<size_t>(model_.max_positions());
+  return static_cast<int32_t>(std::min(most, spec.tokens.size() + behind));
 }
 
 // Pages of the request may come from a tier below. If that was asked, the request leaves those that
@@ -223,9 +222,9 @@ void Scheduler::make_results(RunningRequest& request) const {
   const RequestSpec& spec = request.spec();
   RequestResult& result = request.result();
   if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
-    result.values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
+    result.values.assign(value_count(spec, model_.config()), 0.0f);
   if (spec.task == Task::kLogprobs) {
-    const size_t places = spec.tokens.size() - static_cast<size_t>(spec.from);
+    const size_t places = scored_tokens(spec);
     const size_t top = places * static_cast<size_t>(spec.top_logprobs);
     result.values.assign(places, PagePool::kNotKnown);
     result.top_tokens.resize(top);
@@ -450,9 +449,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   s.node = tree_.attach(match, tokens, use);
   try {
     set_aside(request, s, max_growth);
-    states_.admit(s, match, prompt, spec.checkpoint, placed_states(spec, match),
-                  spec.task == Task::kGenerate, options_.cache && !request.own_root,
-                  namespace_of(request));
+    states_.admit(s, spec, match, placed_states(spec, match), options_.cache && !request.own_root);
   } catch (...) {
     end_sequence(request, s, false);
     throw;
@@ -503,7 +500,7 @@ void Scheduler::refuse_growth(int32_t growth) const {
 AttachOptions Scheduler::use_of(int64_t job, const RequestSpec& spec) const {
   return {.job = static_cast<uint32_t>(job),
           .priority = static_cast<int16_t>(spec.cache_priority),
-          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0};
+          .expires_ms = end_of(spec.cache_ttl_ms)};
 }
 
 // All that the request reads of its text is kept.

@@ -19,6 +19,18 @@ bool goes_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobSt
   return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
 }
 
+StepShape shape_of(Model& model, const SchedulerOptions& options) {
+  return {.heads = model.config().heads,
+          .kv_heads = model.config().kv_heads,
+          .threads = options.threads,
+          .tile_rows = model.device().tile_rows(),
+          .state_pages = model.state_pages(),
+          .windows = model.windows(),
+          .bidirectional = options.whole_texts,
+          .keeps_reads = model.device().keeps_rows(),
+          .last_attention = model.last_attention()};
+}
+
 }  // namespace
 
 Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
@@ -29,12 +41,8 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       tree_(tree),
       tiers_(tiers),
       options_(options),
-      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
-                      model.device().tile_rows(),
-                      model.state_layout().pages(kv.layout().page_bytes()), model.windows(),
-                      options.whole_texts, model.device().keeps_rows(), model.last_attention()}),
-      states_(tree, pages, builder_, model.state_layout().pages(kv.layout().page_bytes()),
-              options.path_states),
+      builder_(tree, shape_of(model, options)),
+      states_(tree, pages, builder_, model.state_pages(), options.path_states),
       texts_(tree, pages, kv, model.config().hidden),
       bands_(tree, pages, options.row_budget),
       heads_(model),
@@ -227,6 +235,7 @@ void Scheduler::plan() {
   step_.clear = pages_.take_dirty();
   accounting_.counters().plan_ns += ns_of(now_() - start);
 }
+
 // --- ending ----------------------------------------------------------------------------------
 
 // Takes no memory; what it would keep or save in more of it is lost. `ran`: it was admitted.

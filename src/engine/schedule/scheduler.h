@@ -87,10 +87,7 @@ class Scheduler {
   // Evicts what is past its time to live, and ends leases that are.
   void expire_cache();
 
-  int64_t add_lease(NodeId node, int64_t ttl_ms) {
-    const int64_t now = now_ms();
-    return leases_.add(node, ttl_ms > 0 ? now + std::min(ttl_ms, INT64_MAX - now) : 0);
-  }
+  int64_t add_lease(NodeId node, int64_t ttl_ms) { return leases_.add(node, end_of(ttl_ms)); }
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
   void end_leases(int32_t name_space) { leases_.end_in(name_space); }
   // Requests that are not finished name it.
@@ -208,6 +205,12 @@ class Scheduler {
   void finish_request(JobState& state, size_t index) noexcept;
   void remove_finished();
   int64_t now_ms() const;
+  // Of a time to live that begins now, on the clock of now_ms(); 0: it has none.
+  int64_t end_of(int64_t ttl_ms) const {
+    if (ttl_ms <= 0) return 0;
+    const int64_t now = now_ms();
+    return now + std::min(ttl_ms, INT64_MAX - now);
+  }
 
   Model& model_;
   KvMemory& kv_;

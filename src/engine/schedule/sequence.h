@@ -116,8 +116,6 @@ struct RunningRequest {
   int32_t token_at(const Sequence& sequence, int32_t position) const;
 };
 
-struct JobState;
-
 // A request that is not admitted yet: plans look at it, or it waits for a fetch.
 struct WaitingRequest {
   JobState* state = nullptr;

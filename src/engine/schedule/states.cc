@@ -16,11 +16,6 @@ void for_each_sequence(const States::Running& running, const F& f) {
     for (Sequence& s : request->sequences) f(*request, s);
 }
 
-// Here a request has a root of its own only where sharing is off.
-int32_t namespace_of(const RunningRequest& request) {
-  return request.own_root ? 0 : request.spec().name_space;
-}
-
 }  // namespace
 
 States::States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages,
@@ -33,11 +28,12 @@ States::States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_
   pages_.reserve(state_pages_);
 }
 
-void States::admit(Sequence& s, const Match& match, int32_t prompt, std::span<const int32_t> asked,
-                   std::span<const int64_t> placed, bool decodes, bool keep, int32_t name_space) {
+void States::admit(Sequence& s, const RequestSpec& spec, const Match& match,
+                   std::span<const int64_t> placed, bool keep) {
   if (!on()) return;
+  const bool decodes = spec.task == Task::kGenerate;
   if (decodes) {
-    if (!tree_.make_room(state_pages_, name_space))
+    if (!tree_.make_room(state_pages_, name_space_of(s)))
       fail(Code::kCacheFull, "a generation needs ", state_pages_, " pages for its state, but only ",
            std::max(0, pages_.available()), " of ", pages_.capacity(), " (cache_bytes) are free");
     pages_.reserve(state_pages_);
@@ -50,10 +46,11 @@ void States::admit(Sequence& s, const Match& match, int32_t prompt, std::span<co
     // Where it parts from what is there; in front of the last token, which is computed again to be
     // read, when it does not.
     cut(match.matched < s.length ? match.matched : s.output_next);
-    if (decodes) cut(prompt - 1);
+    if (decodes) cut(static_cast<int32_t>(spec.tokens.size()) - 1);
     for (const int64_t position : placed) cut(static_cast<int32_t>(position));
-    s.asked.assign(asked.begin(), asked.end());
-    if (s.output_next == s.length && s.behind == 0 && (asked.empty() || asked.back() < s.length))
+    s.asked = spec.checkpoint;
+    if (s.output_next == s.length && s.behind == 0 &&
+        (s.asked.empty() || s.asked.back() < s.length))
       s.asked.push_back(s.length);  // nothing of it is read: all of it is to be kept
     for (const int32_t position : s.asked) {
       cut(position);
@@ -112,19 +109,17 @@ NodeId States::computed_end(NodeId id, int32_t length) {
 void States::plan(const Running& running, StepPlan& step) {
   if (!on()) return;
   running_ = &running;
-  for_each_sequence(running, [&](RunningRequest& request, Sequence& s) {
+  for_each_sequence(running, [&](RunningRequest&, Sequence& s) {
     s.reached = builder_.reach(s.node, s.resume, s.length);
     if (s.reached == s.resume) return;
-    const int32_t name_space = namespace_of(request);
     if (!s.own.empty()) {
       builder_.store(s.node, s.reached - 1, s.own, step);
       return;
     }
     for (const int32_t position : s.cuts)
-      if (position > s.resume && position <= s.reached)
-        capture(s, position, true, name_space, step);
+      if (position > s.resume && position <= s.reached) capture(s, position, true, step);
     const bool goes_on = s.reached < s.length;
-    if (goes_on && capture(s, s.reached, false, name_space, step)) return;
+    if (goes_on && capture(s, s.reached, false, step)) return;
     // One that decodes goes before all others, so that it must not begin again with every step.
     if (!std::exchange(s.own_reserved, false)) return;
     pages_.unreserve(state_pages_);
@@ -134,7 +129,7 @@ void States::plan(const Running& running, StepPlan& step) {
 }
 
 // False: there is no memory for it.
-bool States::capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step) {
+bool States::capture(Sequence& s, int32_t position, bool keep, StepPlan& step) {
   const bool asked = std::binary_search(s.asked.begin(), s.asked.end(), position);
   const NodeId node = tree_.node_at(s.node, position - 1);
   if (tree_.node(node).end() == position && tree_.has_state(node)) {
@@ -148,7 +143,7 @@ bool States::capture(Sequence& s, int32_t position, bool keep, int32_t name_spac
     c.asked = c.asked || asked;
     return true;
   }
-  std::vector<int32_t> pages = pages_for(s, keep, name_space);
+  std::vector<int32_t> pages = pages_for(s, keep);
   if (pages.empty()) return false;
   builder_.store(s.node, position - 1, pages, step);
   captures_.push_back({node, position, std::move(pages), keep, asked});
@@ -163,7 +158,8 @@ bool States::may_keep() {
 }
 
 // Empty: there are none.
-std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_space) {
+std::vector<int32_t> States::pages_for(Sequence& s, bool keep) {
+  const int32_t name_space = name_space_of(s);
   if (keep) {
     int32_t in_step = 0;  // of this namespace, and not the tree's yet
     for (const Capture& c : captures_)

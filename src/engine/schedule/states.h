@@ -45,11 +45,11 @@ class States {
   bool on() const { return state_pages_ > 0; }
   int32_t pages() const { return state_pages_; }
 
-  // A sequence was attached: where states of it should stay in the cache (keep), also where the
-  // caller asked for them (ascending) and where they were placed, and the pages of its own state
+  // A sequence of this request was attached: where states of it should stay in the cache (keep),
+  // also where the caller asked for them and where they were placed, and the pages of its own state
   // are set aside if it will decode. `match`: what the tree had of it. Throws kCacheFull.
-  void admit(Sequence& s, const Match& match, int32_t prompt, std::span<const int32_t> asked,
-             std::span<const int64_t> placed, bool decodes, bool keep, int32_t name_space);
+  void admit(Sequence& s, const RequestSpec& spec, const Match& match,
+             std::span<const int64_t> placed, bool keep);
   // Before a step is filled: each sequence continues from the best state on its path.
   void resume(const Running& running);
   // Before and after the step is laid out.
@@ -72,9 +72,10 @@ class States {
   };
 
   NodeId computed_end(NodeId id, int32_t length);
-  bool capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step);
+  int32_t name_space_of(const Sequence& s) const { return tree_.name_space(tree_.node(s.node)); }
+  bool capture(Sequence& s, int32_t position, bool keep, StepPlan& step);
   bool may_keep();
-  std::vector<int32_t> pages_for(Sequence& s, bool keep, int32_t name_space);
+  std::vector<int32_t> pages_for(Sequence& s, bool keep);
   NodeId writable_by(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);
   bool leased(NodeId node) const;
