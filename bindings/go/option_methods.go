@@ -238,8 +238,8 @@ func (o Options) TopLogprobs(value int) Options { return o.with("top_logprobs", 
 
 // DraftTokens is option draft_tokens: guess up to so many tokens, from what the cache has behind the same prompt and
 // from what came behind the same tokens before, and check them in one step; 0 = none. Tokens stay the same; answers
-// that repeat their prompt or an earlier answer come several times as fast. Default 0. Of generations, and of tasks
-// that write.
+// that repeat their prompt or an earlier answer come in fewer steps. Default 0. Of generations, and of tasks that
+// write.
 func (o Options) DraftTokens(value int) Options { return o.with("draft_tokens", value) }
 
 // Pooling is option pooling: which final hidden states make the vector: of the last token, the mean of all, of the

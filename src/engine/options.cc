@@ -162,7 +162,7 @@ constexpr OptionInfo kTable[] = {
     {"draft_tokens", T::kInt, S::kGenerate, "0", 0, kMaxDraftTokens, "",
      "Guess up to so many tokens, from what the cache has behind the same prompt and from what came "
      "behind the same tokens before, and check them in one step; 0 = none. Tokens stay the same; "
-     "answers that repeat their prompt or an earlier answer come several times as fast."},
+     "answers that repeat their prompt or an earlier answer come in fewer steps."},
     {"pooling", T::kString, S::kEmbedding, "last", 0, 0, "last|mean|first|tokens",
      "Which final hidden states make the vector: of the last token, the mean of all, of the first; "
      "tokens = a vector of each, not of tasks."},
@@ -368,7 +368,11 @@ void check_value(const OptionInfo& o, std::string_view text) {
     case T::kString: {
       if (o.key == "cpus") parse_processors(text, "option cpus");
       if (o.key == "logit_bias") parse_logit_bias(text);
-      if (o.values.empty() || (o.key == "device" && ops::is_device_name(text))) break;
+      if (o.key == "device") {
+        if (ops::is_device_name(text)) break;
+        refuse(o, text, cat("it must be cpu, cuda, or cuda:0 to cuda:", ops::kMaxDevices - 1));
+      }
+      if (o.values.empty()) break;
       const std::string list = "|" + std::string(o.values) + "|";
       if (text.empty() || text.find('|') != std::string_view::npos ||
           list.find("|" + std::string(text) + "|") == std::string::npos)

@@ -13,8 +13,6 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int kMaxDevices = 64;
-
 // The index of "cuda" or "cuda:N"; -1 when the name is neither.
 int cuda_index(std::string_view name) {
   if (name == "cuda") return 0;

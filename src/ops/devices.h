@@ -40,6 +40,9 @@ struct DeviceOptions {
 // there: of an H200.
 std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options);
 
+// GPUs have names up to cuda:63.
+constexpr int kMaxDevices = 64;
+
 // Whether a device could have this name.
 bool is_device_name(std::string_view name);
 

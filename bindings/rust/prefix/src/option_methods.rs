@@ -317,7 +317,7 @@ impl OptionsBuilder {
 
     /// Guess up to so many tokens, from what the cache has behind the same prompt and from what came behind the same
     /// tokens before, and check them in one step; 0 = none. Tokens stay the same; answers that repeat their prompt or
-    /// an earlier answer come several times as fast. Default 0. Of generations, and of tasks that write.
+    /// an earlier answer come in fewer steps. Default 0. Of generations, and of tasks that write.
     pub fn draft_tokens(self, value: i64) -> Self {
         self.with("draft_tokens", value)
     }

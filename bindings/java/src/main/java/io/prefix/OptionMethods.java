@@ -602,7 +602,7 @@ abstract class OptionMethods extends Owned {
     /**
      * Guess up to so many tokens, from what the cache has behind the same prompt and from what came behind the same
      * tokens before, and check them in one step; 0 = none. Tokens stay the same; answers that repeat their prompt or an
-     * earlier answer come several times as fast. Default 0. Of generations, and of tasks that write.
+     * earlier answer come in fewer steps. Default 0. Of generations, and of tasks that write.
      *
      * @param value of option draft_tokens
      * @return this
