@@ -200,6 +200,15 @@ TEST_P(StateCache, ACheckpointIsWhereOthersGoOn) {
   }
 }
 
+// The first only moves its state on from there.
+TEST_P(StateCache, OfTwoThatEndAStepAtAPlaceOneKeepsIt) {
+  const auto e = open({{"rows", "20"}});
+  const Tokens longer = text(60);
+  const Tokens kept = joined(first_tokens(longer, 20), text(9));
+  run_all(*e, {logits_of(longer), with_checkpoints(logits_of(kept), {20})});
+  EXPECT_EQ(cached(*e, joined(first_tokens(longer, 20), text(5))), 20);
+}
+
 TEST_P(StateCache, EveryKindOfRequestTakesCheckpoints) {
   const auto check = [&](RequestSpec spec, size_t limit) {
     const RequestSpec with = with_checkpoints(spec, {10, 30});
