@@ -232,6 +232,7 @@ EngineState Engine::state() {
 void Engine::check() {
   std::lock_guard lock(mutex_);
   tree_->check();
+  scheduler_->check();
 }
 
 void Engine::check_ready() {

@@ -136,7 +136,7 @@ class Engine {
   const EngineInfo& info() const { return info_; }  // as long as the engine
   std::string info_json();                          // effective options, model card, device
   EngineState state();
-  void check();        // throws kInternal when an invariant of the tree is broken; for tests
+  void check();        // throws kInternal when an invariant is broken; for tests
   void check_ready();  // throws kMisuse when it is shut down, kEngineFailed
   // Stops taking requests, waits up to timeout_ms for running ones (then cancels them), frees the
   // weights and the cache. Later calls answer kMisuse. Idempotent.

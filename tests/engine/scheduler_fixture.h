@@ -57,6 +57,10 @@ struct SchedulerTest : testing::Test {
   // What a generation has so far.
   static size_t generated(Job& job, size_t i = 0) { return job.edit_result(i).tokens.size(); }
 
+  void check() const {
+    tree->check();
+    scheduler->check();
+  }
   // n tokens that share nothing with those of another number.
   static std::vector<int32_t> text(int32_t number, size_t n) {
     EXPECT_LT(number, 131) << "it is no token of the model";

@@ -215,11 +215,11 @@ TEST_F(OvertakenGeneration, IsComputedOnceMoreByItself) {
   const size_t before = generated(*behind);
   EXPECT_GT(before, 10u);
   EXPECT_LT(before, static_cast<size_t>(kMore));
-  tree->check();
+  check();
   // All its tokens again, in steps, and no token twice.
   for (int i = 0; i < 2; ++i) step();
   EXPECT_LE(generated(*behind), before + 1);
-  tree->check();
+  check();
   finish_all();
   const RequestResult& result = behind->result(0);
   EXPECT_EQ(result.status, Code::kOk) << result.message;
@@ -232,7 +232,7 @@ TEST_F(OvertakenGeneration, IsComputedOnceMoreByItself) {
   // What it took by itself is nobody's afterwards.
   EXPECT_EQ(roots(), 1);
   EXPECT_EQ(pool->bands() + pool->sliding_pages(), 0);
-  tree->check();
+  check();
   tree->trim(0);
   EXPECT_EQ(tree->token_count(), 0);
   EXPECT_EQ(pool->available(), 20);
@@ -245,7 +245,7 @@ TEST_F(OvertakenGeneration, GivesAllBackWhenItIsCancelled) {
   step();
   EXPECT_EQ(behind->result(0).status, Code::kCancelled);
   EXPECT_EQ(roots(), 1);
-  tree->check();
+  check();
   finish_all();
   EXPECT_EQ(ahead->result(0).status, Code::kOk) << ahead->result(0).message;
 }

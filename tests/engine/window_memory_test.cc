@@ -50,7 +50,7 @@ struct WindowMemory : SchedulerTest {
   void expect_all_same(const std::vector<std::shared_ptr<Job>>& jobs) {
     while (!scheduler->idle()) {
       step();
-      tree->check();
+      check();
     }
     for (const auto& job : jobs)
       for (size_t i = 0; i < job->count(); ++i) expect_same(*job, i);
@@ -64,7 +64,7 @@ struct WindowMemory : SchedulerTest {
   std::shared_ptr<Job> run(const RequestSpec& spec) {
     const auto job = submit({spec});
     finish_all();
-    tree->check();
+    check();
     expect_same(*job);
     return job;
   }
@@ -74,7 +74,7 @@ struct WindowMemory : SchedulerTest {
   template <typename Refused>
   int random_step(std::vector<std::shared_ptr<Job>>& open, const Refused& refused) {
     step();
-    tree->check();
+    check();
     EXPECT_GE(pool->available(), 0);
     if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
     int compared = 0;
@@ -90,7 +90,7 @@ struct WindowMemory : SchedulerTest {
   template <typename Refused>
   void finish_open(const std::vector<std::shared_ptr<Job>>& open, const Refused& refused) {
     finish_all();
-    tree->check();
+    check();
     EXPECT_EQ(pool->bands(), 0);
     for (const auto& job : open)
       if (!refused(*job)) expect_same(*job);
@@ -132,7 +132,7 @@ TEST_F(WindowMemory, LessThanAWindowIsRefusedWithWhatItTakes) {
   EXPECT_EQ(job->edit_result(0).status, Code::kCacheFull);
   EXPECT_NE(job->edit_result(0).message.find(cat("needs ", kLeast, " pages")), std::string::npos)
       << job->edit_result(0).message;
-  tree->check();
+  check();
 }
 
 TEST_F(WindowMemory, AGenerationSlidesOn) {
@@ -181,14 +181,14 @@ TEST_F(WindowMemory, ABranchBehindTheWindowOfARunningRequestComputesAlone) {
   const auto second = submit({logits_of(join(first_tokens(prompt, 500), random_text(20)))});
   while (!second->finished(0)) {
     step();
-    tree->check();
+    check();
   }
   EXPECT_FALSE(first->finished(0));
   expect_same(*second);
   EXPECT_EQ(second->edit_result(0).usage.cached, 0);
   finish_all();
   expect_same(*first);
-  tree->check();
+  check();
   EXPECT_EQ(run(logits_of(join(prompt, first_tokens(first->edit_result(0).tokens, 149))))
                 ->edit_result(0)
                 .usage.cached,
@@ -205,7 +205,7 @@ TEST_F(WindowMemory, AShortRequestKeepsWhatItReadsOfASlidingPath) {
   const auto fits = submit({generate(first_tokens(prompt, 50), 80)});
   while (!scheduler->idle()) {
     step();
-    tree->check();
+    check();
   }
   expect_same(*slides);
   expect_same(*fits);
@@ -220,7 +220,7 @@ TEST_F(WindowMemory, GenerationsThatSlideAndThatDoNotGoOneWay) {
   const auto fits = submit({generate(prompt, 120)});
   while (!scheduler->idle()) {
     step();
-    tree->check();
+    check();
   }
   expect_same(*slides);
   expect_same(*fits);

@@ -236,6 +236,15 @@ void Scheduler::plan() {
   accounting_.counters().plan_ns += ns_of(now_() - start);
 }
 
+void Scheduler::check() const {
+  std::unordered_map<int32_t, int64_t> reserved;
+  for (const auto& request : running_)
+    for (const Sequence& s : request->sequences)
+      reserved[namespace_of(*request)] += s.reserved_tokens;
+  for (const auto& [name_space, use] : uses_)
+    PREFIX_CHECK(use.reserved_tokens == reserved[name_space]);
+}
+
 // --- ending ----------------------------------------------------------------------------------
 
 // Takes no memory; what it would keep or save in more of it is lost. `ran`: it was admitted.

@@ -100,6 +100,8 @@ class Scheduler {
     const auto found = uses_.find(name_space);
     return found == uses_.end() ? 0 : found->second.reserved_tokens;
   }
+  // Throws kInternal where that is not what their sequences have set aside; for tests.
+  void check() const;
   // A namespace that no request uses and whose roots have no children.
   void forget(int32_t name_space) {
     roots_.remove(name_space);
