@@ -200,6 +200,7 @@ class Usage(unittest.TestCase):
                 else:
                     self.assertEqual(path.read_text(), "", closed)
 
+    @unittest.skipUnless(TEXT_LIBRARY.exists(), "a build with sanitizers takes more than any limit of the address space")
     def test_what_has_no_end_is_refused(self):
         """Under a limit, so that a mistake here takes no other program's memory."""
         for command, needle in ((["cache-sim", "--ops", "/dev/zero"], "line 1 has more than 1073741824 bytes"),

@@ -7,14 +7,12 @@
 //! ```
 
 use std::fmt::Debug;
-use std::sync::Arc;
 use std::time::Duration;
 
 use prefix_sys as sys;
 
 use crate::error::{Result, Status};
 use crate::raw::{milliseconds, Handle};
-use crate::readers::Readers;
 use crate::Event;
 
 pub(crate) trait Awaited: Debug + Send + Sync {
@@ -29,9 +27,6 @@ pub(crate) trait Awaited: Debug + Send + Sync {
 
     /// The tag comes when there is an event to read.
     fn notify_events(&self, queue: &Queue, tag: i64) -> Result<()>;
-
-    /// The streams of its events.
-    fn readers(&self) -> &Arc<Readers>;
 }
 
 pub(crate) type Queue = Handle<sys::prefix_queue>;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::awaited::Awaited;
 use crate::error::{Result, Status};
+use crate::readers::Readers;
 use crate::waiter::Place;
 use crate::Event;
 
@@ -96,15 +97,17 @@ impl<T: Unpin> Future for Done<T> {
 #[derive(Debug)]
 pub struct EventStream {
     source: Arc<dyn Awaited>,
-    number: u64, // among the readers of the source
+    readers: Arc<Readers>, // of the source
+    number: u64,           // among them
     over: bool,
 }
 
 impl EventStream {
-    pub(crate) fn new(source: Arc<dyn Awaited>) -> EventStream {
+    pub(crate) fn new(source: Arc<dyn Awaited>, readers: Arc<Readers>) -> EventStream {
         EventStream {
-            number: source.readers().enter(),
+            number: readers.enter(),
             source,
+            readers,
             over: false,
         }
     }
@@ -120,11 +123,10 @@ impl EventStream {
             return Poll::Ready(None);
         }
         // As above: an event that comes after the look finds the waker.
-        let readers = self.source.readers();
-        readers.set(self.number, context.waker());
+        self.readers.set(self.number, context.waker());
         let next = match self.source.take(0) {
             Some(Err(error)) if error.status() == Status::Timeout => {
-                match readers.ask(&*self.source) {
+                match self.readers.ask(&*self.source) {
                     Ok(()) => return Poll::Pending,
                     Err(error) => Some(Err(error)),
                 }
@@ -138,6 +140,6 @@ impl EventStream {
 
 impl Drop for EventStream {
     fn drop(&mut self) {
-        self.source.readers().leave(self.number);
+        self.readers.leave(self.number);
     }
 }

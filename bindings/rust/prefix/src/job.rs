@@ -126,7 +126,7 @@ impl Job {
     /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
     /// executor. Several streams share the events, too.
     pub fn event_stream(&self) -> EventStream {
-        EventStream::new(self.0.clone())
+        EventStream::new(self.0.clone(), self.0.readers.clone())
     }
 
     /// To fire and forget: the job goes on when the last clone is dropped.
@@ -295,9 +295,5 @@ impl Awaited for Owned {
         call(|err| unsafe {
             sys::prefix_job_notify_events(self.handle.get(), queue.get(), tag, err)
         })
-    }
-
-    fn readers(&self) -> &Arc<Readers> {
-        &self.readers
     }
 }

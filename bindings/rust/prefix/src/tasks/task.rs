@@ -134,7 +134,7 @@ impl Task {
     /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
     /// executor. Several streams share the events, too.
     pub fn event_stream(&self) -> EventStream {
-        EventStream::new(self.0.clone())
+        EventStream::new(self.0.clone(), self.0.readers.clone())
     }
 
     /// Ends the items that are unfinished with [`Status::Cancelled`]; texts that were begun keep what there is
@@ -370,9 +370,5 @@ impl Awaited for Owned {
         call(|err| unsafe {
             sys::prefix_task_notify_events(self.handle.get(), queue.get(), tag, err)
         })
-    }
-
-    fn readers(&self) -> &Arc<Readers> {
-        &self.readers
     }
 }
