@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/page.h"
 #include "engine_support.h"
 #include "random_requests.h"
 #include "support/resident_bytes.h"
@@ -147,7 +148,7 @@ TEST(Hour, TheBudgetHoldsAndWhatIsTrackedIsWhatIsThere) {
   const EngineStats end = engine->stats();
   // A request takes its pages at once, or evicts first: what is left free is less than the longest
   // one asks for, with its answer, and what generations have set aside, two pages each.
-  const int64_t longest = (kLongest + kAnswer + 31) / 32;
+  const int64_t longest = pages_for(kLongest + kAnswer);
   EXPECT_GE(end.kv_bytes_peak, budget - (longest + 10 * 2) * page)
       << "the budget was not what limited it";
   EXPECT_GT(end.evictions, seconds / 10);

@@ -132,3 +132,25 @@ impl Metrics {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// README.md has a line for each of them, with its type, and for no other.
+    #[test]
+    fn the_page_names_them_all() {
+        let page = include_str!("../README.md");
+        let named = page
+            .lines()
+            .filter(|line| line.starts_with("| `prefix_server_"));
+        let named: BTreeSet<Vec<&str>> = named
+            .map(|line| line.split(['|', '`', ' ']).filter(|word| !word.is_empty()))
+            .map(|words| words.take(2).collect())
+            .collect();
+        let text = Metrics::default().text(0, 0, 0);
+        let said = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        assert_eq!(named, said.map(|line| line.split(' ').collect()).collect());
+    }
+}

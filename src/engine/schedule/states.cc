@@ -143,7 +143,7 @@ bool States::capture(Sequence& s, int32_t position, bool keep, StepPlan& step) {
     c.asked = c.asked || asked;
     return true;
   }
-  std::vector<int32_t> pages = pages_for(s, keep);
+  std::vector<int32_t> pages = pages_to_store(s, keep);
   if (pages.empty()) return false;
   builder_.store(s.node, position - 1, pages, step);
   captures_.push_back({node, position, std::move(pages), keep, asked});
@@ -158,7 +158,7 @@ bool States::may_keep() {
 }
 
 // Empty: there are none.
-std::vector<int32_t> States::pages_for(Sequence& s, bool keep) {
+std::vector<int32_t> States::pages_to_store(Sequence& s, bool keep) {
   const int32_t name_space = name_space_of(s);
   if (keep) {
     int32_t in_step = 0;  // of this namespace, and not the tree's yet

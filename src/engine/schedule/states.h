@@ -75,7 +75,7 @@ class States {
   int32_t name_space_of(const Sequence& s) const { return tree_.name_space(tree_.node(s.node)); }
   bool capture(Sequence& s, int32_t position, bool keep, StepPlan& step);
   bool may_keep();
-  std::vector<int32_t> pages_for(Sequence& s, bool keep);
+  std::vector<int32_t> pages_to_store(Sequence& s, bool keep);
   NodeId writable_by(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);
   bool leased(NodeId node) const;
