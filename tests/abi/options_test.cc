@@ -300,14 +300,17 @@ TEST(Options, KeepTheirTypes) {
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, "true"});
     } else if (o.type == PREFIX_OPTION_STRING && *o.values) {
       const std::string list = o.values;
+      std::vector<std::string> values;
       for (size_t at = 0; at <= list.size();) {
         const size_t bar = std::min(list.find('|', at), list.size());
-        set(options, o.key, list.substr(at, bar - at), PREFIX_OK);
+        values.push_back(list.substr(at, bar - at));
         at = bar + 1;
       }
+      for (const std::string& value : values) set(options, o.key, value, PREFIX_OK);
       for (const std::string& wrong :
            {std::string("none-of-these"), std::string(), list + "|", std::string("|")})
-        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, o.values});
+        for (const std::string& value : values)  // the message names each
+          set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, value});
     } else if (o.type == PREFIX_OPTION_INT_LIST) {
       for (const char* right : {"", "1", "1,2,3", "2147483647"})
         set(options, o.key, right, PREFIX_OK);
