@@ -213,6 +213,10 @@ mod tests {
             (regex("[^\\x00-\\x{10ffff}]"), "option regex: no text follows it"),
             (grammar(""), "option grammar: no start rule found"),
             (grammar("start: a\n"), "option grammar: line 1, column 8: unknown name: \"a\""),
+            (
+                grammar("a: %json {\n}\nb: \"b\" %json {\"not\":\n{}}\nstart: a b\n"),
+                "option grammar: line 3: it has \"not\", which structured output does not keep to",
+            ),
             (grammar("start: <|im_end|>\n"), "option grammar: it names a special token; a text has none"),
             (grammar("start: <[257]>\n"), "option grammar: no token of the model begins such a text"),
         ] {

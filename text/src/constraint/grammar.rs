@@ -18,6 +18,7 @@ pub fn ready(text: &str) -> Result<(String, usize)> {
     let (mut depth, mut rules, mut regexes, mut cost) = (0usize, 0, 0, 0);
     let mut ready = String::new();
     let mut rest = text;
+    let line = |rest: &str| text[..text.len() - rest.len()].matches('\n').count() + 1;
     while let Some((part, after)) = cut(rest) {
         let given = &rest[..rest.len() - after.len()];
         let mut own = None;
@@ -28,7 +29,8 @@ pub fn ready(text: &str) -> Result<(String, usize)> {
             Part::Regex(bytes) => regexes += bytes,
             Part::Json => cost += given.len(),
             Part::Schema(value) => {
-                let (schema, its) = schema::ready(&value)?;
+                let schema = schema::ready(&value);
+                let (schema, its) = schema.map_err(|e| e.within(&format!("line {}", line(rest))))?;
                 cost += its;
                 // What follows stays in its line.
                 own = Some(format!(
@@ -47,7 +49,7 @@ pub fn ready(text: &str) -> Result<(String, usize)> {
             ("units of schemas", cost, schema::MAX_COST),
         ] {
             if count > most {
-                let line = text[..text.len() - rest.len()].matches('\n').count() + 1;
+                let line = line(rest);
                 return Err(Error::range(format!(
                     "{count} {what} up to line {line}; the limit is {most}"
                 )));
