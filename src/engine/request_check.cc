@@ -8,7 +8,7 @@
 
 #include "base/page.h"
 #include "base/quote.h"
-#include "engine/generation_pages.h"
+#include "engine/request_path.h"
 #include "engine/result_size.h"
 #include "ops/logits.h"
 

@@ -1,37 +1,19 @@
 // The first duty of a step: requests from the queue get their paths in the tree and the pages that
 // they may need, or wait.
 #include <algorithm>
-#include <cmath>
 #include <new>
 #include <utility>
 
 #include "base/page.h"
 #include "base/status.h"
-#include "engine/generation_pages.h"
+#include "engine/request_path.h"
 #include "engine/result_size.h"
 #include "engine/sampling/constraint_mask.h"
+#include "engine/schedule/known_logprobs.h"
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
 namespace {
-
-// Of a prompt: the tokens before the first one whose row is read, all of them when none is. Rows of
-// tokens that are in the cache are computed once more where they are read.
-int32_t output_begin(const RequestSpec& spec) {
-  const auto prompt = static_cast<int32_t>(spec.tokens.size());
-  if (spec.task == Task::kEmbed && spec.pooling != Pooling::kLast)
-    return spec.positions.empty() ? 0 : spec.positions.front();
-  return spec.task == Task::kWarm       ? prompt
-         : spec.task == Task::kLogprobs ? spec.from - 1
-                                        : prompt - 1;
-}
-
-// Behind the last one.
-int32_t output_end(const RequestSpec& spec, int32_t length) {
-  if (spec.task == Task::kEmbed && spec.pooling == Pooling::kFirst) return 1;
-  if (spec.task == Task::kEmbed && !spec.positions.empty()) return spec.positions.back() + 1;
-  return spec.task == Task::kLogprobs && !spec.scores_last() ? length - 1 : length;
-}
 
 std::string no_memory_for(const RequestSpec& spec) noexcept {
   try {
@@ -50,7 +32,7 @@ struct PathTaken {};
 // requests of other namespaces have no part in that. While nothing can be looked up in the tiers
 // below, it ends behind the last request that need not be, whoever waits there.
 void Scheduler::admit() {
-  ++plans_;
+  uses_.begin_plan();
   size_t left = looked_up_;
   for (auto at = queue_.begin(); at != queue_.end();) {
     if (left == 0 && tiers_busy()) return;
@@ -71,8 +53,8 @@ bool Scheduler::admit_from(const std::shared_ptr<JobState>& state) {
     const Waiting request = at++;
     const size_t index = request->index;
     left -= request->looked_up;
-    Use& use = uses_.find(state->job->spec(index).name_space)->second;
-    const bool lacks_quota = use.waits == plans_;
+    const int32_t name_space = state->job->spec(index).name_space;
+    const bool lacks_quota = uses_.waits_for_quota(name_space);
     if (lacks_quota && state->one_namespace) return true;
     if (lacks_quota || waits_for_tier(*state, request)) continue;  // others may go first
     if (is_blocked(*state, index)) return false;
@@ -82,7 +64,7 @@ bool Scheduler::admit_from(const std::shared_ptr<JobState>& state) {
         state->waiting.erase(request);
         break;
       case Admission::kLacksQuota:
-        use.waits = plans_;
+        uses_.wait_for_quota(name_space);
         break;
       case Admission::kLacksPages:
         blocked_ = {state->id, index, tree_.changes()};
@@ -98,14 +80,6 @@ void Scheduler::forget_waiting(const WaitingRequest& request) {
   looked_up_ -= request.looked_up;
 }
 
-// By which the rotary frequencies are chosen: choices have those of the longest.
-int32_t Scheduler::max_length(const RequestSpec& spec) const {
-  auto behind = static_cast<size_t>(spec.task == Task::kGenerate ? spec.sampling.max_tokens : 0);
-  for (const std::vector<int32_t>& choice : spec.choices) behind = std::max(behind, choice.size());
-  const auto most = static_cast<size_t>(model_.max_positions());
-  return static_cast<int32_t>(std::min(most, spec.tokens.size() + behind));
-}
-
 // Pages of the request may come from a tier below. If that was asked, the request leaves those that
 // plans look at.
 bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
@@ -119,7 +93,7 @@ bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
     return false;  // admit_request() finds that out, too, and refuses the request
   }
   // Without recurrent layers a path that is here needs nothing from below.
-  if (states_.on() && knows_logprobs(root, spec)) {
+  if (states_.on() && knows_logprobs(tree_, root, spec)) {
     request->looked_up = true;
   } else if (std::shared_ptr<const Fetch> fetch =
                  tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens),
@@ -185,7 +159,8 @@ Scheduler::Admission Scheduler::admit_request(const std::shared_ptr<JobState>& s
       leave_shared_root(*request);
     } catch (const Error& e) {
       request->result().usage = Usage{};
-      if (e.code() == Code::kCacheFull && !request->slides && bands_.help(longest_path(spec))) {
+      if (e.code() == Code::kCacheFull && !request->slides &&
+          bands_.help(longest_path(spec, model_.max_positions()))) {
         end_sequences(*request);
         request->slides = true;
         continue;
@@ -244,7 +219,15 @@ void Scheduler::make_results(RunningRequest& request) const {
 }
 
 NodeId Scheduler::shared_root(const RequestSpec& spec) {
-  return roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
+  return roots_.root_of(spec.name_space, max_length(spec, model_.max_positions()),
+                        spec.adapter_number);
+}
+
+// Of a request that shares its path with no other one.
+NodeId Scheduler::add_own_root(const RunningRequest& request) {
+  const RequestSpec& spec = request.spec();
+  return tree_.add_root(model_.rope_offset(max_length(spec, model_.max_positions())),
+                        namespace_of(request), spec.adapter_number, options_.sharing);
 }
 
 // Below which root the request's path is: the one of its namespace, or its own. A text that is
@@ -263,25 +246,23 @@ void Scheduler::set_root(RunningRequest& request) {
   }
   request.own_root = !request.answered();
   if (request.root != kNoNode) return;
-  request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
-                                spec.adapter_number, options_.sharing);
+  request.root = add_own_root(request);
   if (options_.sharing) texts_.begin(request.text_root, spec.tokens, request.root);
 }
 
 // Of the longest path of a request, when the cache has nothing of it.
 int32_t Scheduler::pages_alone(const RunningRequest& request) const {
   const RequestSpec& spec = request.spec();
-  const bool generates = spec.task == Task::kGenerate;
-  const int32_t grows = generates ? growth(spec, model_.max_positions()) : 0;
-  const int32_t pages =
-      pages_between(0, longest_path(spec) - grows) + (generates ? pages_to_grow(grows) : 0);
+  const int32_t grows = growth(spec, model_.max_positions());
+  const int32_t pages = pages_between(0, longest_path(spec, model_.max_positions()) - grows) +
+                        (spec.task == Task::kGenerate ? pages_to_grow(grows) : 0);
   return request.slides ? std::min(pages, bands_.least()) : pages;
 }
 
 // Whether an empty cache would do; if not, there is nothing to wait for.
 bool Scheduler::fits_alone(const RunningRequest& request) const {
   return pages_alone(request) <= pages_.capacity() &&
-         longest_path(request.spec()) <= tree_.quota(namespace_of(request));
+         longest_path(request.spec(), model_.max_positions()) <= tree_.quota(namespace_of(request));
 }
 
 // What the cache has of a request's path can keep the request from fitting: the edge that it leaves
@@ -295,7 +276,9 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   const RequestSpec& spec = request.spec();
   const int32_t name_space = namespace_of(request);
   if (pages_alone(request) > pages_.capacity() - tree_.held_frames()) return false;
-  if (longest_path(spec) > tree_.quota_left(name_space) + tree_.tokens_of(name_space)) return false;
+  if (longest_path(spec, model_.max_positions()) >
+      tree_.quota_left(name_space) + tree_.tokens_of(name_space))
+    return false;
 
   const Match match = tree_.match(request.root, spec.tokens);
   const int32_t whole = match.matched / kPageTokens * kPageTokens;
@@ -314,15 +297,6 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   first.node = tree_.node_at(match.node, 0);
   first.offset = first.matched = first.computed = 0;
   return tree_.drop_after(first, EvictReason::kCapacity) > 0;
-}
-
-// The tokens of the longest path of a request when it ends, at most.
-int32_t Scheduler::longest_path(const RequestSpec& spec) const {
-  auto length = static_cast<int32_t>(spec.tokens.size());
-  for (const auto& choice : spec.choices)
-    length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
-  if (spec.scores_last()) --length;
-  return length + (spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0);
 }
 
 // What its rows can read of a match, that of a sequence. Where pages that they see are hollow, the
@@ -350,53 +324,10 @@ Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> t
 
 // The request computes its path by itself, and others do not see it.
 void Scheduler::leave_shared_root(RunningRequest& request) {
-  const RequestSpec& spec = request.spec();
   end_sequences(request);
   request.result().usage = Usage{};
-  request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
-                                spec.adapter_number, true);
+  request.root = add_own_root(request);
   request.own_root = true;
-}
-
-// What the tree knows of the log-probs that are asked for need not be computed. Returns the first
-// position whose row is still to be read; the end of those that are read when there is none.
-int32_t Scheduler::take_logprobs(const RunningRequest& request, Sequence& s,
-                                 const Match& match) const {
-  const std::span<float> wanted = request.logprobs(s);
-  const int32_t from = s.length + s.behind - static_cast<int32_t>(wanted.size());
-  const auto there = static_cast<size_t>(std::max(0, match.matched - from));
-  tree_.get_logprobs(match.node, from, wanted.first(there));
-  if (there < wanted.size() && match.matched >= from)
-    wanted[there] =
-        tree_.next_logprob(match.node, match.matched, request.token_at(s, match.matched));
-  const auto to_read = [](float logprob) { return std::isnan(logprob); };
-  s.outputs_left = static_cast<int32_t>(std::ranges::count_if(wanted, to_read));
-  return from - 1 + static_cast<int32_t>(std::ranges::find_if(wanted, to_read) - wanted.begin());
-}
-
-// Whether all that it asks for is known, so that none of its rows is read.
-bool Scheduler::knows_logprobs(NodeId root, const RequestSpec& spec) const noexcept {
-  const auto are_known = [&](std::span<const int32_t> tokens, size_t from) {
-    const std::span<const int32_t> path = tokens.first(tokens.size() - 1);
-    const Match match = tree_.match(root, path);
-    if (match.matched < std::ssize(path)) return false;
-    std::vector<float> logprobs(path.size() - from);
-    tree_.get_logprobs(match.node, static_cast<int32_t>(from), logprobs);
-    logprobs.push_back(tree_.next_logprob(match.node, match.matched, tokens.back()));
-    return std::ranges::none_of(logprobs, [](float logprob) { return std::isnan(logprob); });
-  };
-  try {
-    if (spec.top_logprobs > 0) return false;
-    if (spec.task == Task::kLogprobs) return are_known(spec.tokens, static_cast<size_t>(spec.from));
-    if (spec.task != Task::kChoices) return false;
-    return std::ranges::all_of(spec.choices, [&](const std::vector<int32_t>& choice) {
-      std::vector<int32_t> path = spec.tokens;
-      path.insert(path.end(), choice.begin(), choice.end());
-      return are_known(path, spec.tokens.size());
-    });
-  } catch (const std::bad_alloc&) {
-    return false;  // then it is computed
-  }
 }
 
 // Where later requests are likely to part from a prompt.
@@ -428,12 +359,11 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   s.outputs_left =
       chosen ? static_cast<int32_t>(spec.positions.size()) : s.output_end - output_begin;
 
-  const int32_t max_growth =
-      spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
+  const int32_t max_growth = growth(spec, model_.max_positions());
   Match match = tree_.match(request.root, tokens);
   // Where the likeliest tokens are asked for all rows are read, whatever is known.
   if (!request.logprobs(s).empty() && spec.top_logprobs == 0)
-    output_begin = take_logprobs(request, s, match);
+    output_begin = take_logprobs(tree_, request, s, match);
   AttachOptions use = use_of(request);
   use.reserve_tokens = max_growth + reserved_growth(request);
   use.count_as_use = choice <= 0;
@@ -476,7 +406,7 @@ void Scheduler::set_aside(RunningRequest& request, Sequence& s, int32_t growth) 
   if (spec.constraint)
     s.sampler->add(std::make_unique<ConstraintMask>(spec.constraint, model_.config().vocab_size));
   s.top.resize(static_cast<size_t>(spec.top_logprobs));
-  uses_[name_space].reserved_tokens += growth;
+  uses_.reserve(name_space, growth);
   s.reserved_tokens = growth;
   pages_.reserve(pages);
   s.reserved_pages = pages;

@@ -9,10 +9,6 @@
 namespace prefix {
 namespace {
 
-// Jobs that divide the rows of a step. With more of them each would get on so slowly that all were
-// done at the end only, and no tile of a product were full.
-constexpr size_t kJobsAtOnce = 8;
-
 // Between the first and the last position that are read not all need be.
 bool is_read(const RunningRequest& request, const Sequence& s, int32_t position) {
   if (!request.logprobs(s).empty()) return std::isnan(request.logprob(s, position + 1));
@@ -58,21 +54,8 @@ std::vector<JobState*> Scheduler::jobs_with_prompts() {
     return std::tuple(-int64_t{a->priority}, a->turn, a->id) <
            std::tuple(-int64_t{b->priority}, b->turn, b->id);
   });
-  if (!order.empty()) turn_ = std::max(turn_, order.front()->turn);
+  if (!order.empty()) turns_.raise(order.front()->turn);
   return order;
-}
-
-// A job's turn ends when its prompts have had the rows of a step. A new job begins with the turn
-// that others have now, so it goes before those that had more; that new ones do not hold these up
-// for ever, each round of turns raises it, too.
-void Scheduler::count_turn(JobState& state, int32_t rows) {
-  const int64_t turn = options_.row_budget;
-  state.turn_rows += rows;
-  state.turn += state.turn_rows / turn;
-  state.turn_rows %= turn;
-  turn_rows_ += rows;
-  turn_ += turn_rows_ / (turn * static_cast<int64_t>(kJobsAtOnce));
-  turn_rows_ %= turn * static_cast<int64_t>(kJobsAtOnce);
 }
 
 // What decoding leaves: nothing, unless a prompt waits that ranks no lower. Where all rows would go
@@ -158,7 +141,7 @@ int32_t Scheduler::fill_prefill(JobState& state, int32_t budget) {
     }
   }
   state.totals.rows += used;
-  count_turn(state, used);
+  turns_.count(state, used);
   return used;
 }
 

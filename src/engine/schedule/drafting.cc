@@ -150,7 +150,7 @@ void Scheduler::end_draft(RunningRequest& request, Sequence& s) {
 void Scheduler::take_back(RunningRequest& request, Sequence& s, int32_t wrong) {
   const Draft& d = s.draft;
   s.reserved_tokens += wrong;
-  uses_[namespace_of(request)].reserved_tokens += wrong;
+  uses_.reserve(namespace_of(request), wrong);
   for (int32_t i = 0; i < d.count(); ++i) {
     const int32_t row = builder_.row_of(s.node, s.length + i);
     if (row >= 0 && not_finite_[static_cast<size_t>(row)] != 0) return;

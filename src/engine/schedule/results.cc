@@ -192,10 +192,8 @@ void Scheduler::apply(Output& output) {
 // Others hold the path that a generation takes, and have given back what it would read of it: its
 // tokens are computed once more, by itself, and slide.
 void Scheduler::compute_alone(RunningRequest& request, Sequence& s) {
-  const RequestSpec& spec = request.spec();
   const std::vector<int32_t> tokens = request.text();
-  const NodeId root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
-                                     spec.adapter_number, true);
+  const NodeId root = add_own_root(request);
   try {
     const NodeId node = tree_.attach(
         {root, 0, 0, 0}, tokens, {.job = static_cast<uint32_t>(request.state->id), .slides = true});
@@ -207,7 +205,7 @@ void Scheduler::compute_alone(RunningRequest& request, Sequence& s) {
     s.length = static_cast<int32_t>(tokens.size());
     s.decoding = true;
     --s.reserved_tokens;
-    --uses_[namespace_of(request)].reserved_tokens;
+    uses_.reserve(namespace_of(request), -1);
     bands_.admit(s, s.length + s.reserved_tokens, namespace_of(request));
   } catch (const Error& e) {
     if (request.root != root) tree_.remove_root(root);
@@ -283,7 +281,7 @@ void Scheduler::extend(RunningRequest& request, Sequence& s, int32_t token,
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   --s.reserved_tokens;
-  --uses_[namespace_of(request)].reserved_tokens;
+  uses_.reserve(namespace_of(request), -1);
   ++s.length;
 }
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/page.h"
 #include "base/status.h"
+#include "engine/schedule/known_logprobs.h"
 
 namespace prefix {
 namespace {
@@ -49,6 +50,7 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       roots_(model, tree),
       leases_(tree, options.cache),
       accounting_(tree, model.max_positions()),
+      turns_(options.row_budget),
       now_(std::move(now)),
       start_(now_()) {
   if (tiers_) fetch_waits_.reserve(tiers_->max_fetches());
@@ -60,7 +62,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   state->id = next_job_++;
   Job& j = *state->job;
   state->totals.requests = static_cast<int64_t>(j.count());
-  state->turn = turn_;
+  state->turn = turns_.now();
   state->first_step = accounting_.counters().steps;
   j.count_cancels(cancels_);
   for (size_t i = 0; i < j.count(); ++i) {
@@ -69,7 +71,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
       continue;
     }
     state->waiting.push_back({.state = state.get(), .index = i});
-    uses_.try_emplace(j.spec(i).name_space);
+    uses_.expect(j.spec(i).name_space);
     state->priority = std::max(state->priority, j.spec(i).priority);
     const RequestSpec& first = j.spec(state->waiting.front().index);
     state->one_priority = state->one_priority && j.spec(i).priority == first.priority;
@@ -92,8 +94,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     (*at)->place = at;
   }
   // Last: all before this may fail for lack of memory.
-  for (const WaitingRequest& w : there.waiting)
-    ++uses_.find(j.spec(w.index).name_space)->second.requests;
+  for (const WaitingRequest& w : there.waiting) uses_.begin(j.spec(w.index).name_space);
   SchedulerCounters& counters = accounting_.counters();
   counters.waiting += waiting;
   counters.failed += failed;
@@ -241,8 +242,8 @@ void Scheduler::check() const {
   for (const auto& request : running_)
     for (const Sequence& s : request->sequences)
       reserved[namespace_of(*request)] += s.reserved_tokens;
-  for (const auto& [name_space, use] : uses_)
-    PREFIX_CHECK(use.reserved_tokens == reserved[name_space]);
+  uses_.for_each_reserved(
+      [&](int32_t name_space, int64_t tokens) { PREFIX_CHECK(tokens == reserved[name_space]); });
 }
 
 // --- ending ----------------------------------------------------------------------------------
@@ -250,7 +251,7 @@ void Scheduler::check() const {
 // Takes no memory; what it would keep or save in more of it is lost. `ran`: it was admitted.
 void Scheduler::end_sequence(const RunningRequest& request, Sequence& s, bool ran) {
   pages_.unreserve(s.reserved_pages);
-  if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
+  if (s.reserved_tokens > 0) uses_.reserve(namespace_of(request), -s.reserved_tokens);
   states_.release(s, options_.cache && !request.own_root);
   if (tiers_ && ran && !request.own_root) tiers_->save(s.node, s.length);
   bands_.release(s, running_);
@@ -300,7 +301,7 @@ void Scheduler::finish(RunningRequest& request, Code code, const std::string& me
     }
   }
   follow_ghosts(request);
-  if (code == Code::kOk && options_.cache && !request.own_root) keep_logprobs(request);
+  if (code == Code::kOk && options_.cache && !request.own_root) keep_logprobs(tree_, request);
   TextRows rows;
   if (code == Code::kOk && options_.cache) rows = std::move(request.sequences.front().rows);
   release(request);
@@ -324,19 +325,6 @@ void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
   }
 }
 
-// For requests that read them again, on this path or one that shares it.
-void Scheduler::keep_logprobs(const RunningRequest& request) noexcept {
-  for (const Sequence& s : request.sequences) {
-    std::span<const float> all = request.logprobs(s);
-    if (all.empty()) continue;
-    if (s.behind > 0) {
-      tree_.set_next_logprob(s.node, s.length, request.token_at(s, s.length), all.back());
-      all = all.first(all.size() - 1);
-    }
-    tree_.set_logprobs(s.node, s.length - static_cast<int32_t>(all.size()), all);
-  }
-}
-
 void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   Job& job = *state.job;
   RequestResult& result = job.edit_result(index);
@@ -349,8 +337,7 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
     job.set_totals(state.totals);
     state.next_ended = std::exchange(ended_, &state);
   }
-  const auto use = uses_.find(job.spec(index).name_space);
-  if (--use->second.requests == 0 && use->first != 0) uses_.erase(use);
+  uses_.end(job.spec(index).name_space);
   job.finish(index);
 }
 

@@ -23,7 +23,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -31,10 +30,12 @@
 #include "engine/outputs.h"
 #include "engine/schedule/accounting.h"
 #include "engine/schedule/bands.h"
+#include "engine/schedule/namespace_uses.h"
 #include "engine/schedule/roots.h"
 #include "engine/schedule/sequence.h"
 #include "engine/schedule/states.h"
 #include "engine/schedule/texts.h"
+#include "engine/schedule/turns.h"
 #include "model/model.h"
 #include "plan/step.h"
 #include "tree/policy_ghosts.h"
@@ -91,21 +92,15 @@ class Scheduler {
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
   void end_leases(int32_t name_space) { leases_.end_in(name_space); }
   // Requests that are not finished name it.
-  bool uses(int32_t name_space) const {
-    const auto found = uses_.find(name_space);
-    return found != uses_.end() && found->second.requests > 0;
-  }
+  bool uses(int32_t name_space) const { return uses_.has_requests(name_space); }
   // Tokens by which generations of a namespace that run may still grow.
-  int64_t reserved_tokens(int32_t name_space) const {
-    const auto found = uses_.find(name_space);
-    return found == uses_.end() ? 0 : found->second.reserved_tokens;
-  }
+  int64_t reserved_tokens(int32_t name_space) const { return uses_.reserved_tokens(name_space); }
   // Throws kInternal where that is not what their sequences have set aside; for tests.
   void check() const;
   // A namespace that no request uses and whose roots have no children.
   void forget(int32_t name_space) {
     roots_.remove(name_space);
-    uses_.erase(name_space);
+    uses_.forget(name_space);
   }
 
   Roots& roots() { return roots_; }
@@ -136,6 +131,7 @@ class Scheduler {
   int32_t pages_alone(const RunningRequest& request) const;
   bool fits_alone(const RunningRequest& request) const;
   NodeId shared_root(const RequestSpec& spec);
+  NodeId add_own_root(const RunningRequest& request);
   AttachOptions use_of(int64_t job, const RequestSpec& spec) const;
   AttachOptions use_of(const RunningRequest& request) const {
     return use_of(request.state->id, request.spec());
@@ -147,14 +143,10 @@ class Scheduler {
   void refuse_what_never_fits(const RunningRequest& request, int32_t prompt, int32_t growth) const;
   [[noreturn]] void refuse_growth(int32_t growth) const;
   void make_results(RunningRequest& request) const;
-  int32_t take_logprobs(const RunningRequest& request, Sequence& s, const Match& match) const;
-  bool knows_logprobs(NodeId root, const RequestSpec& spec) const noexcept;
   Match continuable(RunningRequest& request, std::span<const int32_t> tokens, Match match,
                     int32_t output_begin);
   void leave_shared_root(RunningRequest& request);
-  int32_t longest_path(const RequestSpec& spec) const;
   bool drop_own_path(RunningRequest& request, OwnPath& kept);
-  int32_t max_length(const RequestSpec& spec) const;
   int32_t reserved_growth(const RunningRequest& request) const;
   int32_t namespace_of(const RunningRequest& request) const;
 
@@ -166,7 +158,6 @@ class Scheduler {
   // Tokens of a sequence that are not computed yet.
   int32_t take(const Sequence& s, int32_t budget);
   std::vector<JobState*> jobs_with_prompts();
-  void count_turn(JobState& state, int32_t rows);
   int32_t fill_prefill(JobState& state, int32_t budget);
   void collect_outputs();
   void begin(RunningRequest& request);
@@ -200,7 +191,6 @@ class Scheduler {
   void refuse(JobState& state, size_t index, Code code, std::string message) noexcept;
   void finish(RunningRequest& request, Code code, const std::string& message);
   void follow_ghosts(const RunningRequest& request) noexcept;
-  void keep_logprobs(const RunningRequest& request) noexcept;
   void end_sequence(const RunningRequest& request, Sequence& s, bool ran);
   void end_sequences(RunningRequest& request);
   void release(RunningRequest& request);
@@ -235,18 +225,11 @@ class Scheduler {
   std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
   Roots roots_;
   Leases leases_;
-  struct Use {
-    int64_t requests = 0;         // unfinished
-    int64_t reserved_tokens = 0;  // of generations that run
-    int64_t waits = 0;            // the plan in which one waits for room in its quota
-  };
-  std::unordered_map<int32_t, Use> uses_;  // by namespace
+  NamespaceUses uses_;
   Accounting accounting_;
-  int64_t plans_ = 0;
   int64_t next_job_ = 1;
   int64_t decode_turn_ = 0;
-  int64_t turn_ = 0;           // that a job begins with, which comes now
-  int64_t turn_rows_ = 0;      // of all prompts, since it was raised for them
+  Turns turns_;
   JobState* ended_ = nullptr;  // jobs that are to leave their list, linked by next_ended
   bool finished_ = false;      // some of running_ is over
   bool ranks_changed_ = false;
