@@ -15,6 +15,7 @@ use crate::fields::Fields;
 use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
+use crate::openai::tools::format::Style;
 use crate::places::Places;
 use crate::tenants::{Tenant, Tenants};
 
@@ -27,6 +28,8 @@ pub struct App {
     pub tokenizer: Tokenizer,
     pub model: Model,
     pub dtype: String,
+    /// How the model writes calls of tools.
+    pub calls: Style,
     pub config: Config,
     pub gate: Gate,
     pub places: Arc<Places>,
@@ -69,6 +72,7 @@ impl App {
     pub fn new(engine: Engine, tokenizer: Tokenizer, config: Config) -> Result<Shared> {
         check_recipes(&engine, &tokenizer, &config)?;
         let (model, dtype) = Model::of(&engine)?;
+        let calls = Style::of(&tokenizer, config.calls);
         Ok(Arc::new(App {
             gate: Gate::new(config.max_requests),
             places: Places::new(config.max_connections, config.body),
@@ -78,6 +82,7 @@ impl App {
             tokenizer,
             model,
             dtype,
+            calls,
             config,
         }))
     }

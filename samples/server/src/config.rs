@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::body::Limits;
 use crate::events::Events;
+use crate::openai::tools::format::{Chosen, FORMATS};
 
 /// As many as the library's option draft_tokens takes.
 const DRAFT_TOKENS: u64 = 32;
@@ -28,6 +29,8 @@ usage: prefix-server --model PATH [options]
   --embed-recipe RECIPE     the same for vectors
   --draft-tokens N          most tokens of a text that are guessed and checked in one step, 0 to 32, for requests that do
                             not say; default 0
+  --tool-calls FORMAT       how the model writes calls of tools: hermes, mistral, llama3_json, none, or template (default),
+                            which is what its chat template does
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
@@ -73,6 +76,7 @@ pub struct Config {
     pub rerank_recipe: Option<String>,
     pub embed_recipe: Option<String>,
     pub draft_tokens: usize,
+    pub calls: Chosen,
     pub labels: Vec<String>,
     pub keys: Option<HashSet<String>>,
     pub page: bool,
@@ -106,6 +110,7 @@ impl Config {
             rerank_recipe: None,
             embed_recipe: None,
             draft_tokens: 0,
+            calls: Chosen::Template,
             labels: Vec::new(),
             keys: None,
             page: true,
@@ -175,6 +180,7 @@ impl Config {
             "--rerank-recipe" => self.rerank_recipe = Some(value),
             "--embed-recipe" => self.embed_recipe = Some(value),
             "--draft-tokens" => self.draft_tokens = from_to(0, DRAFT_TOKENS, flag, &value)?,
+            "--tool-calls" => self.calls = calls(flag, &value)?,
             "--labels" => self.labels = labels(&value)?,
             "--api-keys" => self.keys = Some(keys(&value)?),
             "--page" => self.page = is_on(flag, &value)?,
@@ -258,6 +264,12 @@ fn from_to<T: TryFrom<u64>>(least: u64, most: u64, flag: &str, value: &str) -> R
     let number = value.parse().ok().filter(|n| (least..=most).contains(n));
     let number = number.and_then(|n| T::try_from(n).ok());
     number.ok_or_else(|| format!("{flag} {value} is not a whole number from {least} to {most}"))
+}
+
+fn calls(flag: &str, value: &str) -> Result<Chosen, String> {
+    let formats = FORMATS.each_ref().map(|format| format.name).join(", ");
+    let wrong = |()| format!("{flag} {value} is none of template, {formats}, none");
+    value.parse().map_err(wrong)
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
@@ -373,6 +385,10 @@ mod tests {
             (
                 "--model a --max-items 18446744073709551616",
                 "551616 is not",
+            ),
+            (
+                "--model a --tool-calls xml",
+                "xml is none of template, hermes, mistral, llama3_json, none",
             ),
             ("--model a --labels food,,city", "food,,city"),
             ("--model a --labels ", "\"\" has a label"),

@@ -16,6 +16,16 @@ pub fn next(kind: &str) -> String {
     format!("{kind}-{start:016x}{number:08x}")
 }
 
+/// The name of a call of a tool: nine letters and digits for templates that take no others.
+pub fn call(is_short: bool) -> String {
+    let name = next("call");
+    let Some((_, number)) = name.split_once('-').filter(|_| is_short) else {
+        return name.replacen('-', "_", 1);
+    };
+    // Those that count, from behind: different for 2^36 calls of a process.
+    number[number.len() - 9..].to_string()
+}
+
 /// Seconds since 1970.
 pub fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);

@@ -1,13 +1,62 @@
 //! What tells completions and chats apart in their answers.
 
 use prefix::TaskKind;
-use serde_json::{json, Value};
+use serde_json::{json, Map, Value};
+
+use super::tools::Part;
+use crate::ids;
 
 /// How an API writes answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     Completions,
     Chat,
+}
+
+/// What a piece of an answer has besides.
+#[derive(Debug, Clone, Copy)]
+pub struct Begin {
+    /// Whether nothing was sent of the answer before.
+    pub is_first: bool,
+    /// Whether calls have short names.
+    pub short_ids: bool,
+}
+
+/// A whole answer.
+#[derive(Debug, Default)]
+pub struct Answer {
+    pub text: String,
+    pub calls: Vec<Value>,
+}
+
+impl Answer {
+    pub fn of(parts: impl IntoIterator<Item = Part>, short_ids: bool) -> Answer {
+        let mut calls: Vec<(String, String)> = Vec::new();
+        let mut whole = String::new();
+        for part in parts {
+            match part {
+                Part::Text(text) => whole += &text,
+                Part::Call { name, .. } => calls.push((name, String::new())),
+                Part::Arguments { text, .. } => {
+                    if let Some((_, arguments)) = calls.last_mut() {
+                        *arguments += &text;
+                    }
+                }
+            }
+        }
+        let calls = calls.into_iter();
+        Answer {
+            text: whole,
+            calls: calls
+                .map(|(name, arguments)| call(short_ids, name, arguments))
+                .collect(),
+        }
+    }
+}
+
+fn call(is_short: bool, name: String, arguments: String) -> Value {
+    let function = json!({"name": name, "arguments": arguments});
+    json!({"id": ids::call(is_short), "type": "function", "function": function})
 }
 
 impl Api {
@@ -33,33 +82,66 @@ impl Api {
         }
     }
 
-    pub fn whole(self, index: usize, text: &str, finish: &str, logprobs: Value) -> Value {
+    pub fn whole(self, index: usize, answer: Answer, finish: &str, logprobs: Value) -> Value {
         let mut choice = json!({"index": index, "logprobs": logprobs, "finish_reason": finish});
         match self {
-            Api::Completions => choice["text"] = json!(text),
+            Api::Completions => choice["text"] = json!(answer.text),
             Api::Chat => {
-                choice["message"] = json!({"role": "assistant", "content": text, "refusal": null});
+                let content = match answer.text.is_empty() && !answer.calls.is_empty() {
+                    true => Value::Null,
+                    false => json!(answer.text),
+                };
+                let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+                if !answer.calls.is_empty() {
+                    message["tool_calls"] = json!(answer.calls);
+                }
+                choice["message"] = message;
             }
         }
         choice
     }
 
-    /// A piece of a text; the first of a chat says whose turn it is.
-    pub fn piece(self, index: usize, text: &str, first: bool, logprobs: Value) -> Value {
+    /// A piece of an answer; the first of a chat says whose turn it is.
+    pub fn piece(self, index: usize, part: Part, begin: Begin, logprobs: Value) -> Value {
         let mut choice = json!({"index": index, "logprobs": logprobs, "finish_reason": null});
-        match (self, first) {
-            (Api::Completions, _) => choice["text"] = json!(text),
-            (Api::Chat, true) => choice["delta"] = json!({"role": "assistant", "content": text}),
-            (Api::Chat, false) => choice["delta"] = json!({"content": text}),
+        let text = match (self, part) {
+            (Api::Completions, Part::Text(text)) => {
+                choice["text"] = json!(text);
+                return choice;
+            }
+            (_, part) => part,
+        };
+        let mut delta = Map::new();
+        if begin.is_first {
+            delta.insert("role".into(), json!("assistant"));
         }
+        match text {
+            Part::Text(text) => {
+                delta.insert("content".into(), json!(text));
+            }
+            Part::Call { number, name } => {
+                if begin.is_first {
+                    delta.insert("content".into(), Value::Null);
+                }
+                let mut call = call(begin.short_ids, name, String::new());
+                call["index"] = json!(number);
+                delta.insert("tool_calls".into(), json!([call]));
+            }
+            Part::Arguments { number, text } => {
+                let call = json!({"index": number, "function": {"arguments": text}});
+                delta.insert("tool_calls".into(), json!([call]));
+            }
+        }
+        choice["delta"] = Value::Object(delta);
         choice
     }
 
-    /// The end of a text, which may have no piece before it.
-    pub fn end(self, index: usize, finish: &str, first: bool, logprobs: Value) -> Value {
-        let mut choice = self.piece(index, "", first, logprobs);
+    /// The end of an answer, which may have no piece before it.
+    pub fn end(self, index: usize, finish: &str, begin: Begin, logprobs: Value) -> Value {
+        let is_first = begin.is_first;
+        let mut choice = self.piece(index, Part::Text(String::new()), begin, logprobs);
         choice["finish_reason"] = json!(finish);
-        if let (Api::Chat, false) = (self, first) {
+        if let (Api::Chat, false) = (self, is_first) {
             choice["delta"] = json!({});
         }
         choice

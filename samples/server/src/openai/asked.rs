@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::de::IgnoredAny;
 use serde::Deserialize;
-use serde_json::{json, Value};
 
 use super::api::Api;
 use crate::app::Call;
@@ -32,7 +31,6 @@ pub struct Asked {
     ignore_eos: Option<bool>,
     n: Option<usize>,
     best_of: Option<usize>,
-    tool_choice: Option<Value>,
     modalities: Option<Vec<String>>,
     /// An empty object asks for a search, too.
     web_search_options: Option<IgnoredAny>,
@@ -62,11 +60,7 @@ const NOT_SERVED: [&str; 17] = [
 ];
 
 /// The same of those that are on unless they are false.
-const NOT_OFF: [&str; 3] = [
-    "parallel_tool_calls",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-];
+const NOT_OFF: [&str; 2] = ["skip_special_tokens", "spaces_between_special_tokens"];
 
 /// Bytes of all stop texts together. An automaton is made of them, for each request.
 const STOPS: usize = 16 << 10;
@@ -133,13 +127,7 @@ impl Asked {
         fields.refuse_off(&NOT_OFF)?;
         let others = self.modalities.iter().flatten();
         none("modalities", others.into_iter().any(|one| one != "text"))?;
-        none("web_search_options", self.web_search_options.is_some())?;
-        let choice = self.tool_choice.as_ref();
-        let free = [json!(null), json!("none"), json!("auto")];
-        none(
-            "tool_choice",
-            choice.is_some_and(|choice| !free.contains(choice)),
-        )
+        none("web_search_options", self.web_search_options.is_some())
     }
 
     /// Texts of each of so many prompts. None is chosen among more of them: all that are written are told.

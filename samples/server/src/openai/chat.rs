@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{from_str, Value};
 
 use super::api::Api;
+use super::tools::Calls;
 use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::{Failure, Result};
@@ -41,6 +42,7 @@ pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -
     if variables.is_some_and(|value| from_str::<Fields<IgnoredAny>>(value.get()).is_err()) {
         return Err(Failure::field("chat_template_kwargs", "is not an object"));
     }
+    let calls = Calls::of(&fields, call.app.calls)?;
     // Put together as text: templates print tools with their keys in this order.
     let messages: Vec<String> = body
         .messages
@@ -60,7 +62,7 @@ pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -
         }
     }
     item.push('}');
-    write(call, Api::Chat, &fields, vec![item]).await
+    write(call, Api::Chat, &fields, vec![item], calls).await
 }
 
 #[derive(Deserialize)]

@@ -7,6 +7,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::api::Api;
+use super::tools::Calls;
 use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::Result;
@@ -29,12 +30,12 @@ enum Prompt {
 pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -> Result<Response> {
     let (call, fields) = Call::begin(&app, &headers, body).await?;
     let asked: CompletionAsked = fields.read()?;
-    fields.refuse(&["suffix"])?;
+    fields.refuse(&["suffix", "tools"])?;
     fields.refuse_off(&["add_special_tokens"])?;
     let prompts = match asked.prompt {
         Prompt::One(prompt) => vec![prompt],
         Prompt::Many(prompts) => prompts,
     };
     app.check_count("prompt", prompts.len())?;
-    write(call, Api::Completions, &fields, prompts).await
+    write(call, Api::Completions, &fields, prompts, Calls::default()).await
 }

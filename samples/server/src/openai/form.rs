@@ -63,6 +63,8 @@ pub struct Rule {
     member: Option<&'static str>,
     pub option: &'static str,
     pub text: String,
+    /// Of a grammar: the places in the request that its first lines are made of.
+    places: Vec<String>,
 }
 
 impl Rule {
@@ -72,6 +74,15 @@ impl Rule {
             member: None,
             option,
             text: text.into(),
+            places: Vec::new(),
+        }
+    }
+
+    /// A grammar that is made of what stands in several places, a line for each and some more.
+    pub fn of_lines(field: &'static str, grammar: String, places: Vec<String>) -> Rule {
+        Rule {
+            places,
+            ..Rule::new(field, "grammar", grammar)
         }
     }
 
@@ -96,6 +107,14 @@ impl Rule {
     /// What the library says of the option is wrong with the field.
     pub fn name(&self, failure: Failure) -> Failure {
         let told = format!("option {}", self.option);
+        let line = failure.message.strip_prefix(&format!("{told}: line "));
+        if let Some((place, message)) = line.and_then(|line| self.place(line)) {
+            return Failure {
+                field: Some(place.to_string().into()),
+                message: message.to_string(),
+                ..failure
+            };
+        }
         match failure.message.starts_with(&told) || failure.message.starts_with("the constraint's ")
         {
             true => Failure {
@@ -105,13 +124,23 @@ impl Rule {
             false => failure,
         }
     }
+
+    /// The place that a line is made of, and what is said of it: "3: what" or "3, column 8: what".
+    fn place<'a>(&self, line: &'a str) -> Option<(&str, &'a str)> {
+        let (place, message) = line.split_once(": ")?;
+        let number = place.split_once(',').map_or(place, |(number, _)| number);
+        let number: usize = number.parse().ok()?;
+        let place = self.places.get(number.checked_sub(1)?)?;
+        Some((place, message))
+    }
 }
 
 const OBJECT: &str = r#"{"type": "object"}"#;
 
 impl Form {
-    pub fn rule(&self) -> Result<Option<Rule>> {
-        let mut rules = Vec::new();
+    /// `calls`: the form of an answer that has to be a call.
+    pub fn rule(&self, calls: Option<Rule>) -> Result<Option<Rule>> {
+        let mut rules = Vec::from_iter(calls);
         if let Some(format) = &self.response_format {
             rules.extend(of_format(format)?);
         }
@@ -220,7 +249,7 @@ mod tests {
 
     fn rule(body: &str) -> Result<Option<Rule>> {
         let fields: Fields = serde_json::from_str(body).unwrap();
-        fields.read::<Form>()?.rule()
+        fields.read::<Form>()?.rule(None)
     }
 
     #[test]

@@ -8,5 +8,6 @@ pub mod embeddings;
 mod form;
 mod logprobs;
 pub mod models;
+pub mod tools;
 mod usage;
 pub mod writing;

@@ -22,10 +22,11 @@ use futures_util::stream;
 use prefix::{EventKind, EventStream, Finish, Task, Tokenizer};
 use serde_json::{json, Value};
 
-use super::api::Api;
+use super::api::{Answer, Api, Begin};
 use super::asked::{self, Asked};
 use super::form::{Form, Rule};
 use super::logprobs::{self, Tokens, Told};
+use super::tools::{Calls, Part, Reader};
 use super::usage;
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
@@ -60,9 +61,21 @@ async fn room(
 }
 
 /// Writes a text for each item: a prompt, or messages as JSON.
-pub async fn write(call: Call, api: Api, fields: &Fields, items: Vec<String>) -> Result<Response> {
-    let rule = fields.read::<Form>()?.rule()?;
-    let written = write_by(call, api, fields, items, &rule).await;
+pub async fn write(
+    call: Call,
+    api: Api,
+    fields: &Fields,
+    items: Vec<String>,
+    mut calls: Calls,
+) -> Result<Response> {
+    let forced = calls.rule.take();
+    let is_forced = forced.is_some();
+    let rule = fields.read::<Form>()?.rule(forced)?;
+    if rule.is_some() && !is_forced {
+        // A text that is kept to another form is none of calls.
+        calls = Calls::default();
+    }
+    let written = write_by(call, api, fields, items, &rule, calls).await;
     written.map_err(|failure| match &rule {
         Some(rule) => rule.name(asked::name(failure)),
         None => asked::name(failure),
@@ -75,6 +88,7 @@ async fn write_by(
     fields: &Fields,
     items: Vec<String>,
     rule: &Option<Rule>,
+    calls: Calls,
 ) -> Result<Response> {
     let asked: Asked = fields.read()?;
     call.app.check_model(asked.model.as_deref())?;
@@ -119,12 +133,12 @@ async fn write_by(
             })
             .await?;
         let choices = match likely {
-            None => choices(api, &task, None)?,
+            None => choices(api, &task, None, &calls)?,
             // Each token is asked for, with all that were likely in its place.
             Some(_) => {
                 let (task, tokenizer) = (task.clone(), call.app.tokenizer.clone());
                 app::blocking(&call.app.gate, move || {
-                    choices(api, &task, Some(&tokenizer))
+                    choices(api, &task, Some(&tokenizer), &calls)
                 })
                 .await?
             }
@@ -149,6 +163,10 @@ async fn write_by(
         head,
         with_usage,
         begun: vec![false; task.len()],
+        readers: (0..task.len()).map(|_| calls.reader()).collect(),
+        called: vec![false; task.len()],
+        waiting: (0..task.len()).map(|_| Tokens::default()).collect(),
+        short_ids: calls.short_ids,
         told: likely.map(|_| (0..task.len()).map(|_| Told::default()).collect()),
         unfinished: task.len(),
         samples,
@@ -177,9 +195,13 @@ async fn write_by(
 }
 
 /// The texts of a task that is done; with a tokenizer also their tokens.
-fn choices(api: Api, task: &Task, tokenizer: Option<&Tokenizer>) -> Result<Vec<Value>> {
+fn choices(
+    api: Api,
+    task: &Task,
+    tokenizer: Option<&Tokenizer>,
+    calls: &Calls,
+) -> Result<Vec<Value>> {
     let choices = (0..task.len()).map(|item| {
-        let finish = finish_of(task.info(item)?.finish);
         let text = task.text(item)?;
         let logprobs = match tokenizer {
             Some(tokenizer) => {
@@ -191,7 +213,18 @@ fn choices(api: Api, task: &Task, tokenizer: Option<&Tokenizer>) -> Result<Vec<V
             }
             None => Value::Null,
         };
-        Ok(api.whole(item, &text, finish, logprobs))
+        let answer = match calls.reader() {
+            Some(mut reader) => {
+                let parts = reader.push(&text).into_iter().chain(reader.end());
+                Answer::of(parts, calls.short_ids)
+            }
+            None => Answer {
+                text,
+                calls: Vec::new(),
+            },
+        };
+        let finish = finish_of(task.info(item)?.finish, !answer.calls.is_empty());
+        Ok(api.whole(item, answer, finish, logprobs))
     });
     choices.collect()
 }
@@ -203,6 +236,12 @@ struct Flow {
     with_usage: bool,
     /// Of each text whether a piece of it was sent.
     begun: Vec<bool>,
+    /// What finds calls in each, where any are looked for, and whether there were any.
+    readers: Vec<Option<Reader>>,
+    called: Vec<bool>,
+    short_ids: bool,
+    /// Tokens of a text that is held back, since a call may have begun.
+    waiting: Vec<Tokens>,
     /// The same for their tokens, where these are asked for.
     told: Option<Vec<Told>>,
     unfinished: usize,
@@ -258,18 +297,27 @@ impl Flow {
     fn take(&mut self, item: usize, event: EventKind) -> Result<()> {
         match event {
             EventKind::Text(text) => {
-                let logprobs = self.tell(item, |told, task| {
+                let tokens = self.tell(item, |told, task| {
                     told.piece(|n| task.logprobs(item, n), &text)
                 })?;
-                let first = self.begin(item);
-                self.send_choice(self.api.piece(item, &text, first, logprobs));
+                let parts = match self.readers.get_mut(item) {
+                    Some(Some(reader)) => reader.push(&text),
+                    _ => vec![Part::Text(text)],
+                };
+                self.send_parts(item, parts, tokens)?;
             }
             EventKind::Finished { .. } => {
-                let finish = finish_of(self.task.info(item)?.finish);
-                let logprobs =
-                    self.tell(item, |told, task| told.rest(|n| task.logprobs(item, n)))?;
-                let first = self.begin(item);
-                self.send_choice(self.api.end(item, finish, first, logprobs));
+                if let Some(Some(reader)) = self.readers.get_mut(item) {
+                    let parts = reader.end();
+                    self.send_parts(item, parts, Tokens::default())?;
+                }
+                let mut tokens = self.take_waiting(item);
+                tokens.extend(self.tell(item, |told, task| told.rest(|n| task.logprobs(item, n)))?);
+                let logprobs = self.json(tokens)?;
+                let called = self.called.get(item) == Some(&true);
+                let finish = finish_of(self.task.info(item)?.finish, called);
+                let begin = self.begin(item);
+                self.send_choice(self.api.end(item, finish, begin, logprobs));
                 self.unfinished = self.unfinished.saturating_sub(1);
                 if self.unfinished == 0 {
                     if self.with_usage {
@@ -298,19 +346,47 @@ impl Flow {
         &mut self,
         item: usize,
         tokens: impl FnOnce(&mut Told, &Task) -> Result<Tokens>,
-    ) -> Result<Value> {
+    ) -> Result<Tokens> {
         let told = self.told.as_mut().and_then(|told| told.get_mut(item));
-        let tokens = told.map(|told| tokens(told, &self.task)).transpose()?;
-        match tokens {
-            Some(tokens) if !tokens.is_empty() => tokens.json(self.api, &self.call.app.tokenizer),
-            _ => Ok(Value::Null),
+        told.map_or(Ok(Tokens::default()), |told| tokens(told, &self.task))
+    }
+
+    fn json(&self, tokens: Tokens) -> Result<Value> {
+        match tokens.is_empty() {
+            true => Ok(Value::Null),
+            false => tokens.json(self.api, &self.call.app.tokenizer),
         }
     }
 
-    /// Whether this is the first that is sent of a text.
-    fn begin(&mut self, item: usize) -> bool {
+    fn take_waiting(&mut self, item: usize) -> Tokens {
+        let waiting = self.waiting.get_mut(item);
+        waiting.map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Sends the parts of an answer that came with some tokens, which go out with the first of them, or wait for one.
+    fn send_parts(&mut self, item: usize, parts: Vec<Part>, tokens: Tokens) -> Result<()> {
+        if let Some(waiting) = self.waiting.get_mut(item) {
+            waiting.extend(tokens);
+        }
+        for part in parts {
+            if let (Part::Call { .. }, Some(called)) = (&part, self.called.get_mut(item)) {
+                *called = true;
+            }
+            let tokens = self.take_waiting(item);
+            let logprobs = self.json(tokens)?;
+            let begin = self.begin(item);
+            self.send_choice(self.api.piece(item, part, begin, logprobs));
+        }
+        Ok(())
+    }
+
+    /// What a piece has besides; the next is not the first one.
+    fn begin(&mut self, item: usize) -> Begin {
         let begun = self.begun.get_mut(item);
-        begun.is_some_and(|begun| !std::mem::replace(begun, true))
+        Begin {
+            is_first: begun.is_some_and(|begun| !std::mem::replace(begun, true)),
+            short_ids: self.short_ids,
+        }
     }
 
     fn send_choice(&mut self, choice: Value) {
@@ -333,9 +409,10 @@ impl Drop for Flow {
     }
 }
 
-fn finish_of(finish: Finish) -> &'static str {
-    match finish {
-        Finish::Length => "length",
+fn finish_of(finish: Finish, called: bool) -> &'static str {
+    match (finish, called) {
+        (Finish::Length, _) => "length",
+        (_, true) => "tool_calls",
         _ => "stop",
     }
 }

@@ -46,7 +46,7 @@ fn what_changes_nothing_is_passed_over() {
         (
             chats,
             json!({"stream": null, "stream_options": null, "tools": null, "modalities": ["text"],
-                "parallel_tool_calls": true, "spaces_between_special_tokens": true, "add_special_tokens": false}),
+                "parallel_tool_calls": false, "tool_choice": "auto", "spaces_between_special_tokens": true, "add_special_tokens": false}),
         ),
     ] {
         let answer = service.post(path, &body(path, &fields));
@@ -87,7 +87,10 @@ fn what_would_change_the_answer_is_refused_by_name() {
         ),
         (chats, "include_stop_str_in_output", json!(true)),
         (chats, "skip_special_tokens", json!(false)),
-        (chats, "parallel_tool_calls", json!(false)),
+        (chats, "parallel_tool_calls", json!(1)),
+        (chats, "tool_choice", json!("any")),
+        (chats, "tool_choice", json!("required")),
+        (completions, "tools", json!([{"type": "function"}])),
         (chats, "modalities", json!(["text", "audio"])),
         (chats, "web_search_options", json!({})),
         (chats, "verbosity", json!("low")),

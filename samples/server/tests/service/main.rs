@@ -1,6 +1,7 @@
 //! The service from outside, with a real model: every path, and what goes wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod calls;
 mod ends;
 mod fields;
 mod form;

@@ -1,0 +1,314 @@
+//! What a request asks of calls: `tools`, `tool_choice` and `parallel_tool_calls`.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::from_str;
+use serde_json::value::RawValue;
+
+use super::form;
+use super::format::{Format, Style, FORCED};
+use super::reader::{self, Reader};
+use crate::failure::{Failure, Result};
+use crate::fields::Fields;
+use crate::openai::form::Rule;
+
+/// Functions of a request, and characters of the name of one.
+const FUNCTIONS: usize = 1000;
+const NAME: usize = 128;
+
+#[derive(Debug, Deserialize)]
+struct Body {
+    tools: Option<Box<RawValue>>,
+    tool_choice: Option<Box<RawValue>>,
+    parallel_tool_calls: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Tool {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    function: Box<RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolFunction {
+    name: String,
+    #[serde(rename = "description")]
+    _description: Option<String>,
+    parameters: Option<Box<RawValue>>,
+    #[serde(rename = "strict")]
+    _strict: Option<bool>,
+}
+
+/// A function that may be called.
+#[derive(Debug)]
+pub struct Function {
+    pub name: String,
+    /// The schema of its arguments, as it came.
+    pub parameters: Option<Box<RawValue>>,
+    /// Where it stands in the request.
+    pub place: String,
+}
+
+/// Which of them, and whether one has to be called.
+#[derive(Debug, PartialEq, Eq)]
+enum Choice {
+    None,
+    Auto(Option<Vec<String>>),
+    Required(Option<Vec<String>>),
+    Named(String),
+}
+
+/// What is looked for in an answer, and what form it has to have.
+#[derive(Debug, Default)]
+pub struct Calls {
+    pub asked: Option<reader::Asked>,
+    pub rule: Option<Rule>,
+    pub short_ids: bool,
+}
+
+impl Calls {
+    /// Of a request to a model that writes calls in this way.
+    pub fn of(fields: &Fields, style: Style) -> Result<Calls> {
+        let body: Body = fields.read()?;
+        let functions = functions(body.tools.as_deref())?;
+        let choice = choice(body.tool_choice.as_deref(), &functions)?;
+        let one = body.parallel_tool_calls == Some(false);
+        let (format, names, is_forced): (&'static Format, _, _) = match (choice, style.format) {
+            (Choice::None, _) | (Choice::Auto(_), None) => return Ok(Calls::default()),
+            (Choice::Auto(names), Some(format)) => (format, names, false),
+            (Choice::Required(names), format) => (format.unwrap_or(&FORCED), names, true),
+            (Choice::Named(name), format) => {
+                let mut only = Calls::of_choice(
+                    format.unwrap_or(&FORCED),
+                    &functions,
+                    Some(vec![name]),
+                    true,
+                    false,
+                );
+                only.short_ids = style.short_ids;
+                return Ok(only);
+            }
+        };
+        let several = style.several && !one;
+        Ok(Calls {
+            short_ids: style.short_ids,
+            ..Calls::of_choice(format, &functions, names, is_forced, several)
+        })
+    }
+
+    fn of_choice(
+        format: &'static Format,
+        functions: &[Function],
+        names: Option<Vec<String>>,
+        is_forced: bool,
+        several: bool,
+    ) -> Calls {
+        let is_meant = |function: &&Function| match &names {
+            Some(names) => names.contains(&function.name),
+            None => true,
+        };
+        let meant: Vec<&Function> = functions.iter().filter(is_meant).collect();
+        if meant.is_empty() {
+            return Calls::default();
+        }
+        let names = meant.iter().map(|function| function.name.clone());
+        let asked = reader::Asked {
+            format,
+            names: Arc::new(names.collect()),
+            most: if several { usize::MAX } else { 1 },
+            is_forced,
+        };
+        let rule = is_forced.then(|| form::of(format, &meant, several));
+        Calls {
+            asked: Some(asked),
+            rule,
+            short_ids: false,
+        }
+    }
+
+    /// For each text that is written.
+    pub fn reader(&self) -> Option<Reader> {
+        self.asked.as_ref().map(Reader::new)
+    }
+}
+
+/// What is wrong with a field of an object that stands somewhere in the request.
+fn at(place: &str, failure: Failure) -> Failure {
+    let field = match &failure.field {
+        Some(field) => format!("{place}.{field}"),
+        None => place.to_string(),
+    };
+    Failure::field(field, failure.message)
+}
+
+fn object(place: &str, value: &RawValue) -> Result<Fields> {
+    from_str(value.get()).map_err(|_| Failure::field(place.to_string(), "is not an object"))
+}
+
+fn functions(tools: Option<&RawValue>) -> Result<Vec<Function>> {
+    let Some(tools) = tools else {
+        return Ok(Vec::new());
+    };
+    let tools: Vec<Box<RawValue>> =
+        from_str(tools.get()).map_err(|_| Failure::field("tools", "is not a list"))?;
+    if tools.len() > FUNCTIONS {
+        let message = format!("has {} tools, the limit is {FUNCTIONS}", tools.len());
+        return Err(Failure::field("tools", message));
+    }
+    let mut functions: Vec<Function> = Vec::new();
+    for (number, tool) in tools.iter().enumerate() {
+        let place = format!("tools[{number}]");
+        let Ok(tool) = from_str::<Fields>(tool.get()) else {
+            let message = format!("[{number}] is not an object");
+            return Err(Failure::field("tools", message));
+        };
+        let tool: Tool = tool.read().map_err(|why| at(&place, why))?;
+        if let Some(kind) = tool.kind.filter(|kind| kind != "function") {
+            let message = format!("is {kind:?}; served are tools of type \"function\"");
+            return Err(Failure::field(format!("{place}.type"), message));
+        }
+        let place = format!("{place}.function");
+        let function: ToolFunction = object(&place, &tool.function)?
+            .read()
+            .map_err(|why| at(&place, why))?;
+        check_name(&format!("{place}.name"), &function.name, &functions)?;
+        if let Some(parameters) = &function.parameters {
+            form::check_object(&format!("{place}.parameters"), parameters)?;
+        }
+        functions.push(Function {
+            name: function.name,
+            parameters: function.parameters,
+            place,
+        });
+    }
+    Ok(functions)
+}
+
+fn check_name(place: &str, name: &str, others: &[Function]) -> Result<()> {
+    let wrong = |message| Err(Failure::field(place.to_string(), message));
+    let count = name.chars().count();
+    if count == 0 || count > NAME {
+        return wrong(format!(
+            "has {count} characters; a name has from 1 to {NAME}"
+        ));
+    }
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if let Some(other) = name.chars().find(|c| !is_of_name(*c)) {
+        return wrong(format!(
+            "is {name:?}, with {other:?}; a name has letters and digits of ASCII, '_', '-' and '.'"
+        ));
+    }
+    match others.iter().find(|other| other.name == name) {
+        Some(other) => wrong(format!("is {name:?}, as is {}.name", other.place)),
+        None => Ok(()),
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Chosen {
+    #[serde(rename = "type")]
+    kind: String,
+    function: Option<Box<RawValue>>,
+    allowed_tools: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named {
+    name: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Allowed {
+    mode: String,
+    tools: Vec<Box<RawValue>>,
+}
+
+const CHOICES: &str = "\"none\", \"auto\", \"required\", and objects of type \"function\" or \
+                       \"allowed_tools\"";
+
+fn choice(choice: Option<&RawValue>, functions: &[Function]) -> Result<Choice> {
+    let field = "tool_choice";
+    let Some(choice) = choice else {
+        return Ok(Choice::Auto(None));
+    };
+    let needs_tools = |what: &str| match functions.is_empty() {
+        true => {
+            let message = format!("is {what}, and there are no tools");
+            Err(Failure::field(field, message))
+        }
+        false => Ok(()),
+    };
+    if let Ok(word) = from_str::<String>(choice.get()) {
+        return match word.as_str() {
+            "none" => Ok(Choice::None),
+            "auto" => Ok(Choice::Auto(None)),
+            "required" => {
+                needs_tools("\"required\"")?;
+                Ok(Choice::Required(None))
+            }
+            _ => {
+                let message = format!("is {word:?}; served are {CHOICES}");
+                Err(Failure::field(field, message))
+            }
+        };
+    }
+    let chosen: Chosen = object(field, choice)?
+        .read()
+        .map_err(|why| at(field, why))?;
+    match (chosen.kind.as_str(), chosen.function, chosen.allowed_tools) {
+        ("function", Some(function), _) => {
+            needs_tools("a function")?;
+            let name = named(&format!("{field}.function"), &function, functions)?;
+            Ok(Choice::Named(name))
+        }
+        ("allowed_tools", _, Some(allowed)) => {
+            needs_tools("a list of tools")?;
+            let place = format!("{field}.allowed_tools");
+            let allowed: Allowed = object(&place, &allowed)?
+                .read()
+                .map_err(|why| at(&place, why))?;
+            let mut names = Vec::new();
+            for (number, tool) in allowed.tools.iter().enumerate() {
+                let place = format!("{place}.tools[{number}]");
+                let tool: Tool = object(&place, tool)?
+                    .read()
+                    .map_err(|why| at(&place, why))?;
+                let place = format!("{place}.function");
+                names.push(named(&place, &tool.function, functions)?);
+            }
+            if names.is_empty() {
+                return Err(Failure::field(format!("{place}.tools"), "is empty"));
+            }
+            match allowed.mode.as_str() {
+                "auto" => Ok(Choice::Auto(Some(names))),
+                "required" => Ok(Choice::Required(Some(names))),
+                mode => {
+                    let message = format!("is {mode:?}; it is \"auto\" or \"required\"");
+                    Err(Failure::field(format!("{place}.mode"), message))
+                }
+            }
+        }
+        (kind @ ("function" | "allowed_tools"), _, _) => {
+            Err(Failure::field(format!("{field}.{kind}"), "is missing"))
+        }
+        (kind, _, _) => {
+            let message = format!("is {kind:?}; served are {CHOICES}");
+            Err(Failure::field(format!("{field}.type"), message))
+        }
+    }
+}
+
+fn named(place: &str, function: &RawValue, functions: &[Function]) -> Result<String> {
+    let named: Named = object(place, function)?
+        .read()
+        .map_err(|why| at(place, why))?;
+    match functions.iter().any(|one| one.name == named.name) {
+        true => Ok(named.name),
+        false => {
+            let message = format!("is {:?}, which is none of tools", named.name);
+            Err(Failure::field(format!("{place}.name"), message))
+        }
+    }
+}
