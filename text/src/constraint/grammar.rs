@@ -30,7 +30,8 @@ pub fn ready(text: &str) -> Result<(String, usize)> {
             Part::Json => cost += given.len(),
             Part::Schema(value) => {
                 let schema = schema::ready(&value);
-                let (schema, its) = schema.map_err(|e| e.within(&format!("line {}", line(rest))))?;
+                let (schema, its) =
+                    schema.map_err(|e| e.within(&format!("line {}", line(rest))))?;
                 cost += its;
                 // What follows stays in its line.
                 own = Some(format!(

@@ -68,7 +68,7 @@ fn arguments(parameters: Option<&RawValue>) -> String {
             .find(|(field, _)| field == name)
             .map(|(_, value)| value.get())
     };
-    let names = value("properties").map(|value| from_str::<Fields<IgnoredAny>>(value));
+    let names = value("properties").map(from_str::<Fields<IgnoredAny>>);
     let required = value("required").and_then(|value| from_str::<Vec<String>>(value).ok());
     let is_closed = match names {
         Some(Ok(Fields(names))) => {
