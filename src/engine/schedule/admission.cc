@@ -33,14 +33,14 @@ struct PathTaken {};
 // below, it ends behind the last request that need not be, whoever waits there.
 void Scheduler::admit() {
   uses_.begin_plan();
-  size_t left = looked_up_;
-  for (auto at = queue_.begin(); at != queue_.end();) {
+  size_t left = jobs_.looked_up();
+  for (auto at = jobs_.queued().begin(); at != jobs_.queued().end();) {
     if (left == 0 && tiers_busy()) return;
     ++accounting_.counters().looks;
     const std::shared_ptr<JobState>& state = *at++;
     left -= state->looked_up;
     if (!admit_from(state)) return;
-    if (state->waiting.empty()) leave_queue(*state);
+    jobs_.leave_if_empty(*state);
   }
 }
 
@@ -50,18 +50,17 @@ bool Scheduler::admit_from(const std::shared_ptr<JobState>& state) {
   for (auto at = state->waiting.begin(); at != state->waiting.end();) {
     if (left == 0 && tiers_busy()) return true;
     ++accounting_.counters().looks;
-    const Waiting request = at++;
+    const JobQueue::Waiting request = at++;
     const size_t index = request->index;
     left -= request->looked_up;
     const int32_t name_space = state->job->spec(index).name_space;
     const bool lacks_quota = uses_.waits_for_quota(name_space);
     if (lacks_quota && state->one_namespace) return true;
-    if (lacks_quota || waits_for_tier(*state, request)) continue;  // others may go first
+    if (lacks_quota || waits_for_tier(request)) continue;  // others may go first
     if (is_blocked(*state, index)) return false;
     switch (admit_request(state, index)) {
       case Admission::kEnough:
-        forget_waiting(*request);
-        state->waiting.erase(request);
+        jobs_.erase(request);
         break;
       case Admission::kLacksQuota:
         uses_.wait_for_quota(name_space);
@@ -74,17 +73,12 @@ bool Scheduler::admit_from(const std::shared_ptr<JobState>& state) {
   return true;
 }
 
-// It leaves those that plans look at.
-void Scheduler::forget_waiting(const WaitingRequest& request) {
-  request.state->looked_up -= request.looked_up;
-  looked_up_ -= request.looked_up;
-}
-
 // Pages of the request may come from a tier below. If that was asked, the request leaves those that
 // plans look at.
-bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
+bool Scheduler::waits_for_tier(JobQueue::Waiting request) {
   if (!tiers_ || request->looked_up) return false;
   if (tiers_->busy()) return true;
+  const JobState& state = *request->state;
   const RequestSpec& spec = state.job->spec(request->index);
   NodeId root;
   try {
@@ -93,25 +87,17 @@ bool Scheduler::waits_for_tier(JobState& state, Waiting request) {
     return false;  // admit_request() finds that out, too, and refuses the request
   }
   // Without recurrent layers a path that is here needs nothing from below.
-  if (states_.on() && knows_logprobs(tree_, root, spec)) {
-    request->looked_up = true;
-  } else if (std::shared_ptr<const Fetch> fetch =
-                 tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens),
-                                output_begin(spec), &request->looked_up, use_of(state.id, spec))) {
-    wait_for(std::move(fetch), state, request);
-    return true;
+  if (!states_.on() || !knows_logprobs(tree_, root, spec)) {
+    std::shared_ptr<const Fetch> fetch =
+        tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
+                       &request->looked_up, use_of(state.id, spec));
+    if (fetch) {
+      jobs_.wait_for(std::move(fetch), request);
+      return true;
+    }
   }
-  ++state.looked_up;
-  ++looked_up_;
+  jobs_.set_looked_up(*request);
   return false;
-}
-
-// Takes no memory: there is room for as many fetches as there are at a time.
-void Scheduler::wait_for(std::shared_ptr<const Fetch> fetch, JobState& state, Waiting request) {
-  auto wait = std::ranges::find(fetch_waits_, fetch, &FetchWait::fetch);
-  if (wait == fetch_waits_.end())
-    wait = fetch_waits_.insert(fetch_waits_.end(), FetchWait{std::move(fetch), {}});
-  wait->requests.splice(wait->requests.end(), state.waiting, request);
 }
 
 // It did not fit, and nothing has changed since that could let it: so it need not be tried.

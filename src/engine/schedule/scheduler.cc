@@ -15,11 +15,6 @@ Finish finish_of(Code failure) {
   return failure == Code::kCancelled ? Finish::kCancelled : Finish::kError;
 }
 
-// By rank, then as they came.
-bool goes_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobState>& b) {
-  return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
-}
-
 StepShape shape_of(Model& model, const SchedulerOptions& options) {
   return {.heads = model.config().heads,
           .kv_heads = model.config().kv_heads,
@@ -47,14 +42,13 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       texts_(tree, pages, kv, model.config().hidden),
       bands_(tree, pages, options.row_budget),
       heads_(model),
+      jobs_(tiers ? tiers->max_fetches() : 0),
       roots_(model, tree),
       leases_(tree, options.cache),
       accounting_(tree, model.max_positions()),
       turns_(options.row_budget),
       now_(std::move(now)),
-      start_(now_()) {
-  if (tiers_) fetch_waits_.reserve(tiers_->max_fetches());
-}
+      start_(now_()) {}
 
 void Scheduler::enqueue(std::shared_ptr<Job> job) {
   auto state = std::make_shared<JobState>();
@@ -85,14 +79,10 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   const auto waiting = static_cast<int64_t>(state->unfinished);
   const int64_t failed = state->totals.failed;
   const JobState& there = *state;
-  if (waiting == 0) {
+  if (waiting == 0)
     j.set_totals(state->totals);
-  } else {
-    auto at = queue_.end();
-    while (at != queue_.begin() && (*std::prev(at))->priority < state->priority) --at;
-    at = queue_.insert(at, std::move(state));
-    (*at)->place = at;
-  }
+  else
+    jobs_.add(std::move(state));
   // Last: all before this may fail for lack of memory.
   for (const WaitingRequest& w : there.waiting) uses_.begin(j.spec(w.index).name_space);
   SchedulerCounters& counters = accounting_.counters();
@@ -101,56 +91,6 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
 }
 
 // --- planning --------------------------------------------------------------------------------
-
-// A job stands where the highest of its requests that are left puts it.
-void Scheduler::rank_jobs() {
-  if (!std::exchange(ranks_changed_, false)) return;
-  const auto raise = [](JobState& state, size_t index) {
-    state.priority = std::max(state.priority, state.job->spec(index).priority);
-  };
-  for (const JobList* jobs : {&queue_, &engaged_})
-    for (const std::shared_ptr<JobState>& state : *jobs) {
-      state->priority = INT32_MIN;
-      if (!state->waiting.empty()) raise(*state, state->waiting.front().index);
-    }
-  for (const FetchWait& wait : fetch_waits_)
-    for (const WaitingRequest& w : wait.requests) raise(*w.state, w.index);
-  for (const std::unique_ptr<RunningRequest>& request : running_)
-    raise(*request->state, request->index);
-  queue_.sort(goes_before);
-}
-
-// Its last request that plans looked at runs, or waits for pages.
-void Scheduler::leave_queue(JobState& state) {
-  engaged_.splice(engaged_.end(), queue_, state.place);
-  state.queued = false;
-}
-
-// Who waited for a fetch that has ended is looked at again, in the place where it was.
-void Scheduler::end_waits() {
-  JobList back;
-  for (FetchWait& wait : fetch_waits_) {
-    if (!wait.fetch->done) continue;
-    std::list<WaitingRequest>& ended = wait.requests;
-    while (!ended.empty()) {
-      JobState& state = *ended.front().state;
-      std::list<WaitingRequest> of_job;
-      while (!ended.empty() && ended.front().state == &state) {
-        state.looked_up += ended.front().looked_up;
-        looked_up_ += ended.front().looked_up;
-        of_job.splice(of_job.end(), ended, ended.begin());
-      }
-      const auto earlier = [](const auto& a, const auto& b) { return a.rank < b.rank; };
-      of_job.sort(earlier);
-      state.waiting.merge(of_job, earlier);
-      if (std::exchange(state.queued, true)) continue;
-      back.splice(back.end(), engaged_, state.place);
-    }
-  }
-  std::erase_if(fetch_waits_, [](const FetchWait& wait) { return wait.requests.empty(); });
-  back.sort(goes_before);
-  queue_.merge(back, goes_before);
-}
 
 int64_t Scheduler::now_ms() const { return ns_of(now_() - start_) / 1000000; }
 
@@ -193,22 +133,11 @@ void Scheduler::expire_requests() {
     const Code code = verdict(*request->state->job, request->index, &message);
     if (code != Code::kOk) finish(*request, code, message);
   }
-  const auto ends = [&](const WaitingRequest& w) {
+  jobs_.erase_if([&](const WaitingRequest& w) {
     const Code code = verdict(*w.state->job, w.index, &message);
     if (code != Code::kOk) refuse(*w.state, w.index, code, message);
     return code != Code::kOk;
-  };
-  for (auto at = queue_.begin(); at != queue_.end();) {
-    JobState& state = **at++;
-    std::erase_if(state.waiting, [&](const WaitingRequest& w) {
-      if (!ends(w)) return false;
-      forget_waiting(w);
-      return true;
-    });
-    if (state.waiting.empty()) leave_queue(state);
-  }
-  for (FetchWait& wait : fetch_waits_) std::erase_if(wait.requests, ends);
-  std::erase_if(fetch_waits_, [](const FetchWait& wait) { return wait.requests.empty(); });
+  });
   remove_finished();
 }
 
@@ -219,8 +148,8 @@ void Scheduler::plan() {
   expire_cache();
   expire_requests();
   if (tiers_) tiers_->poll();
-  rank_jobs();
-  end_waits();
+  jobs_.rank(running_);
+  jobs_.end_waits();
   admit();
   remove_finished();
   states_.resume(running_);
@@ -330,12 +259,10 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   RequestResult& result = job.edit_result(index);
   result.timing.total_us = job.age_ns() / 1000;
   accounting_.count_finished(job.spec(index).task, result, state.totals);
-  ranks_changed_ = ranks_changed_ || !state.one_priority;
-  if (--state.unfinished == 0) {
+  if (jobs_.finish_one(state)) {
     state.totals.steps = accounting_.counters().steps - state.first_step;
     state.totals.total_us = job.age_ns() / 1000;
     job.set_totals(state.totals);
-    state.next_ended = std::exchange(ended_, &state);
   }
   uses_.end(job.spec(index).name_space);
   job.finish(index);
@@ -346,21 +273,14 @@ void Scheduler::remove_finished() {
   if (std::exchange(finished_, false))
     running_.remove_if(
         [](const std::unique_ptr<RunningRequest>& request) { return request->root == kNoNode; });
-  while (ended_) {
-    const JobState& state = *std::exchange(ended_, ended_->next_ended);
-    (state.queued ? queue_ : engaged_).erase(state.place);
-  }
+  jobs_.remove_ended();
 }
 
 // Looks at the jobs only: the tree and what runs may be in any state, and are not used again.
 void Scheduler::abort_all(Code code, const char* message) noexcept {
   outputs_.clear();
   running_.clear();
-  fetch_waits_.clear();
-  looked_up_ = 0;
-  engaged_.splice(engaged_.end(), queue_);
-  for (const std::shared_ptr<JobState>& state : engaged_) {
-    state->waiting.clear();
+  for (const std::shared_ptr<JobState>& state : jobs_.abort()) {
     for (size_t index = 0; index < state->job->count(); ++index) {
       if (state->job->finished(index)) continue;
       RequestResult& result = state->job->edit_result(index);
@@ -374,8 +294,7 @@ void Scheduler::abort_all(Code code, const char* message) noexcept {
       finish_request(*state, index);
     }
   }
-  engaged_.clear();
-  ended_ = nullptr;
+  jobs_.clear();
   accounting_.counters().waiting = accounting_.counters().running = 0;
 }
 

@@ -30,6 +30,7 @@
 #include "engine/outputs.h"
 #include "engine/schedule/accounting.h"
 #include "engine/schedule/bands.h"
+#include "engine/schedule/job_queue.h"
 #include "engine/schedule/namespace_uses.h"
 #include "engine/schedule/roots.h"
 #include "engine/schedule/sequence.h"
@@ -70,7 +71,7 @@ class Scheduler {
 
   // Takes the requests of the job that are not finished yet (bad ones were refused before).
   void enqueue(std::shared_ptr<Job> job);
-  bool idle() const { return queue_.empty() && engaged_.empty(); }
+  bool idle() const { return jobs_.empty(); }
   // After plan(): there is nothing to compute, all requests wait for pages from a tier below.
   bool blocked_on_tiers() const { return step_.rows() == 0 && running_.empty() && !idle(); }
 
@@ -110,20 +111,13 @@ class Scheduler {
   bool failed() const { return failed_; }
 
  private:
-  // admission.cc: the queue, paths in the tree, reservations.
-  using JobList = std::list<std::shared_ptr<JobState>>;
-  using Waiting = std::list<WaitingRequest>::iterator;
-  void rank_jobs();
-  void leave_queue(JobState& state);
-  void end_waits();
+  // admission.cc: paths in the tree, reservations.
   void admit();
   bool admit_from(const std::shared_ptr<JobState>& state);
   bool is_blocked(const JobState& state, size_t index) const;
   // Nothing can be looked up in the tiers now.
   bool tiers_busy() const { return tiers_ && tiers_->busy(); }
-  bool waits_for_tier(JobState& state, Waiting request);
-  void wait_for(std::shared_ptr<const Fetch> fetch, JobState& state, Waiting request);
-  void forget_waiting(const WaitingRequest& request);
+  bool waits_for_tier(JobQueue::Waiting request);
   enum class Admission : uint8_t { kEnough, kLacksQuota, kLacksPages };
   Admission admit_request(const std::shared_ptr<JobState>& state, size_t index);
   bool room_comes(const RunningRequest& request, bool lacks_quota) const;
@@ -218,10 +212,7 @@ class Scheduler {
   Heads heads_;
   std::vector<Output> outputs_;
   std::span<const int32_t> not_finite_;  // of the rows of the step: Step::not_finite()
-  JobList queue_;                        // jobs with requests that plans look at, in their order
-  JobList engaged_;       // jobs all of whose requests run or wait for pages from a tier below
-  size_t looked_up_ = 0;  // requests of the queue that need not be looked up in the tiers
-  std::vector<FetchWait> fetch_waits_;
+  JobQueue jobs_;
   std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
   Roots roots_;
   Leases leases_;
@@ -230,9 +221,7 @@ class Scheduler {
   int64_t next_job_ = 1;
   int64_t decode_turn_ = 0;
   Turns turns_;
-  JobState* ended_ = nullptr;  // jobs that are to leave their list, linked by next_ended
-  bool finished_ = false;      // some of running_ is over
-  bool ranks_changed_ = false;
+  bool finished_ = false;  // some of running_ is over
   std::shared_ptr<std::atomic<uint64_t>> cancels_ = std::make_shared<std::atomic<uint64_t>>(0);
   uint64_t cancels_seen_ = 0;
   int64_t next_deadline_ = INT64_MAX;  // of what is unfinished, at the earliest
