@@ -133,6 +133,9 @@ TEST_F(SchedulerOverATier, WhoseLogprobsAreKnownAsksForNoState) {
   EXPECT_GT(tier->calls[FakeTier::kExists], 0);
   tier->answer();
   turn_until_done(*first);
+  // Its keys and values stay; the state, which others would look for, is gone.
+  const NodeId node = tree->match(scheduler->roots().find(0, 70), spec.tokens).node;
+  for (NodeId at; (at = tree->state_at(node, 70)) != kNoNode;) tree->drop_state(at);
   const int64_t asked = tier->calls[FakeTier::kExists];
   const auto again = submit({spec, scores});
   turn();
