@@ -144,9 +144,9 @@ struct JobState {
   bool one_priority = true;      // all its requests have the same
   bool one_namespace = true;
   std::vector<RunningRequest*> prompts;  // that this step computes rows of
-  int64_t turn = 0;        // how often its prompts had the rows of a step; turns.h
-  int64_t turn_rows = 0;   // in this one
-  int64_t first_step = 0;  // steps that were made before it came
+  int64_t turn = 0;                      // how often its prompts had the rows of a step; turns.h
+  int64_t turn_rows = 0;                 // in this one
+  int64_t first_step = 0;                // steps that were made before it came
   JobTotals totals;
 };
 
