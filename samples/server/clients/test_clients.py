@@ -1,5 +1,6 @@
 """The service asked by the clients of its peers, which read its answers strictly."""
 
+import json
 import unittest
 import warnings
 
@@ -9,6 +10,10 @@ from huggingface_hub import InferenceClient
 
 from service import Service
 
+TOOL = {"type": "function", "function": {
+    "name": "get_weather", "description": "The weather of a town.", "strict": True,
+    "parameters": {"type": "object", "properties": {"city": {"type": "string", "enum": ["Rome", "Paris"]}},
+                   "required": ["city"], "additionalProperties": False}}}
 DOCUMENTS = ["Paris is the capital of France.", "Bread is baked from flour.", "A tree has leaves."]
 
 
@@ -53,6 +58,32 @@ class Clients(unittest.TestCase):
         text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
         self.assertEqual(text, whole.choices[0].message.content)
         self.assertEqual(pieces[-1].usage.completion_tokens, whole.usage.completion_tokens)
+
+    def test_openai_calls_tools(self):
+        named = {"type": "function", "function": {"name": "get_weather"}}
+        messages = [{"role": "user", "content": "What is the weather in Rome?"}]
+        asked = {"model": "small", "temperature": 0, "tools": [TOOL], "parallel_tool_calls": False}
+        for choice in ("required", named):
+            whole = self.openai.chat.completions.create(**asked, messages=messages, tool_choice=choice)
+            self.assertEqual(whole.choices[0].finish_reason, "tool_calls")
+            message = whole.choices[0].message
+            (call,) = message.tool_calls
+            self.assertEqual(call.function.name, "get_weather")
+            self.assertIn(json.loads(call.function.arguments)["city"], ("Rome", "Paris"))
+            # The client puts a stream together itself, and reads the arguments.
+            with self.openai.chat.completions.stream(**asked, messages=messages, tool_choice=choice) as stream:
+                last = [event for event in stream if event.type == "tool_calls.function.arguments.done"]
+                final = stream.get_final_completion().choices[0].message
+            self.assertEqual([event.arguments for event in last], [call.function.arguments])
+            self.assertEqual(final.tool_calls[0].function.parsed_arguments, json.loads(call.function.arguments))
+        turn = [*messages, message, {"role": "tool", "tool_call_id": call.id, "content": "It rains."}]
+        answer = self.openai.chat.completions.create(**asked, messages=turn, tool_choice="none", max_completion_tokens=10)
+        self.assertTrue(answer.choices[0].message.content)
+        self.assertIsNone(answer.choices[0].message.tool_calls)
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.openai.chat.completions.create(**asked, messages=messages,
+                                                tool_choice={"type": "function", "function": {"name": "other"}})
+        self.assertEqual(raised.exception.param, "tool_choice.function.name")
 
     def test_openai_reads_several_answers(self):
         asked = {"model": "small", "prompt": ["Bread is", "The moon"], "n": 2, "max_tokens": 4, "temperature": 1, "seed": 5}

@@ -29,8 +29,8 @@ usage: prefix-server --model PATH [options]
   --embed-recipe RECIPE     the same for vectors
   --draft-tokens N          most tokens of a text that are guessed and checked in one step, 0 to 32, for requests that do
                             not say; default 0
-  --tool-calls FORMAT       how the model writes calls of tools: hermes, mistral, llama3_json, none, or template (default),
-                            which is what its chat template does
+  --tool-calls FORMAT       how the model writes calls of tools: hermes, phi4_mini, mistral, llama3_json, json, none, or
+                            template (default), which is what its chat template does
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
@@ -388,7 +388,7 @@ mod tests {
             ),
             (
                 "--model a --tool-calls xml",
-                "xml is none of template, hermes, mistral, llama3_json, none",
+                "xml is none of template, hermes, phi4_mini, mistral, llama3_json, json, none",
             ),
             ("--model a --labels food,,city", "food,,city"),
             ("--model a --labels ", "\"\" has a label"),

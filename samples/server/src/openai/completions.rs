@@ -37,5 +37,6 @@ pub async fn create(State(app): State<Shared>, headers: HeaderMap, body: Body) -
         Prompt::Many(prompts) => prompts,
     };
     app.check_count("prompt", prompts.len())?;
-    write(call, Api::Completions, &fields, prompts, Calls::default()).await
+    let calls = Calls::none(&fields)?;
+    write(call, Api::Completions, &fields, prompts, calls).await
 }

@@ -93,6 +93,10 @@ impl Rule {
         }
     }
 
+    pub fn is_response_format(&self) -> bool {
+        self.field == "response_format"
+    }
+
     /// Why it cannot be kept to, as well as another one.
     fn against(&self, other: &Rule) -> Failure {
         let message = match (self.member, other.member) {

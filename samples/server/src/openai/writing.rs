@@ -24,7 +24,7 @@ use serde_json::{json, Value};
 
 use super::api::{Answer, Api, Begin};
 use super::asked::{self, Asked};
-use super::form::{Form, Rule};
+use super::form::Rule;
 use super::logprobs::{self, Tokens, Told};
 use super::tools::{Calls, Part, Reader};
 use super::usage;
@@ -68,13 +68,7 @@ pub async fn write(
     items: Vec<String>,
     mut calls: Calls,
 ) -> Result<Response> {
-    let forced = calls.rule.take();
-    let is_forced = forced.is_some();
-    let rule = fields.read::<Form>()?.rule(forced)?;
-    if rule.is_some() && !is_forced {
-        // A text that is kept to another form is none of calls.
-        calls = Calls::default();
-    }
+    let rule = calls.rule.take();
     let written = write_by(call, api, fields, items, &rule, calls).await;
     written.map_err(|failure| match &rule {
         Some(rule) => rule.name(asked::name(failure)),

@@ -188,6 +188,20 @@ fn bodies_that_are_deep_long_or_odd() {
         (
             "/v1/chat/completions",
             format!(
+                "{{\"messages\": [{message}], \"tools\": [{{\"function\": {{\"name\": \"a\", \"parameters\": {}}}}}], \
+                 \"tool_choice\": \"required\"}}",
+                nested(200_000)
+            ),
+            400,
+        ),
+        (
+            "/v1/chat/completions",
+            format!("{{\"messages\": [{message}], \"tool_choice\": {}}}", nested(200_000)),
+            400,
+        ),
+        (
+            "/v1/chat/completions",
+            format!(
                 "{{\"messages\": [{message}], \"max_tokens\": 1, \"chat_template_kwargs\": {}}}",
                 nested(300_000)
             ),

@@ -129,6 +129,9 @@ fn a_call_comes_where_it_has_to() {
         assert_eq!(message["content"], Value::Null, "{message}");
         assert_eq!(names(&message).len(), 1, "{message}");
         assert!(arguments(&message, 0).is_object());
+        if !matches!(chosen, Chosen::Template) {
+            continue;
+        }
         let (message, finish) = ask(&service, json!({"tool_choice": named("get_weather")}));
         assert_eq!(
             (names(&message), finish),
@@ -204,4 +207,404 @@ fn a_call_is_found_where_it_may_come() {
         "{message}"
     );
     assert!(message["content"].as_str().unwrap().len() > 20, "{message}");
+}
+
+/// A model that would call with other arguments is kept to those of a strict function.
+#[test]
+fn strict_functions_are_called_as_they_say() {
+    let service = start(|config| config.calls = "hermes".parse().unwrap());
+    let town = json!({"type": "object", "properties": {"town": {"enum": ["Oslo"]}}, "required": ["town"],
+        "additionalProperties": false});
+    let tools = |strict: bool| json!([{"type": "function", "function": {"name": "get_weather", "strict": strict, "parameters": town}}]);
+    for answer in ["CALL", "I will look it up.\n\nCALL"] {
+        for one in [true, false] {
+            let mut fields = json!({"messages": shown("What is the weather in Rome?", answer), "tools": tools(true)});
+            fields["parallel_tool_calls"] = json!(!one);
+            let (message, finish) = ask(&service, fields.clone());
+            assert_eq!(
+                (names(&message), finish),
+                (vec!["get_weather"], json!("tool_calls")),
+                "{message}"
+            );
+            assert_eq!(arguments(&message, 0), json!({"town": "Oslo"}));
+            fields["tools"] = tools(false);
+            assert_eq!(
+                arguments(&ask(&service, fields).0, 0),
+                json!({"city": "Rome"})
+            );
+        }
+    }
+    let question = json!([{"role": "user", "content": "What is the capital of France?"}]);
+    let (message, _) = ask(
+        &service,
+        json!({"messages": question, "tools": tools(true)}),
+    );
+    assert!(
+        message["content"].as_str().unwrap().contains("Paris"),
+        "{message}"
+    );
+    // What it cannot be kept to is refused; nobody asked for it where it is not strict.
+    let other = |strict: bool| json!({"tools": [{"type": "function", "function": {"name": "a", "strict": strict, "parameters": {"not": {}}}}]});
+    let error = service.post(CHATS, &body(other(true))).json(400)["error"].clone();
+    assert_eq!(error["param"], "tools[0].function.parameters", "{error}");
+    ask(&service, other(false));
+}
+
+/// With a format of the answer, too, a call may come in its place.
+#[test]
+fn an_answer_of_a_format_or_a_call() {
+    let schema = json!({"type": "object", "properties": {"answer": {"enum": ["sunny"]}}, "required": ["answer"],
+        "additionalProperties": false});
+    let format =
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
+    for name in ["hermes", "mistral", "json"] {
+        let service = start(|config| config.calls = name.parse().unwrap());
+        let place = json!({"type": "object", "properties": {"city": {"enum": ["Rome"]}}, "required": ["city"]});
+        let weather = json!({"name": "get_weather", "strict": true, "parameters": place});
+        let mut fields = json!({"response_format": format, "tools": [{"type": "function", "function": weather}]});
+        if name == "hermes" {
+            fields["messages"] = shown("What is the weather in Rome?", "CALL");
+            let (message, finish) = ask(&service, fields.clone());
+            assert_eq!(
+                (names(&message), finish),
+                (vec!["get_weather"], json!("tool_calls")),
+                "{message}"
+            );
+            fields["messages"] = shown("What is the weather in Rome?", "{\"answer\": \"sunny\"}");
+        }
+        let (message, finish) = ask(&service, fields.clone());
+        match message.get("tool_calls") {
+            None => {
+                let answer: Value =
+                    serde_json::from_str(message["content"].as_str().unwrap()).unwrap();
+                assert_eq!(
+                    (answer, finish),
+                    (json!({"answer": "sunny"}), json!("stop"))
+                );
+            }
+            Some(_) => assert!(name != "hermes" && finish == "tool_calls", "{message}"),
+        }
+        let wrong = json!({"type": "json_schema", "json_schema": {"schema": {"type": "hat"}}});
+        let error = service
+            .post(CHATS, &body(json!({"response_format": wrong})))
+            .json(400)["error"]
+            .clone();
+        assert_eq!(error["param"], "response_format", "{error}");
+    }
+}
+
+/// A call, what the tool says to it, and an answer: the next prompt goes on where the last one ended.
+#[test]
+fn a_conversation_goes_on_after_a_call() {
+    let hermes = "hermes".parse().unwrap();
+    let service = start(|config| config.calls = hermes);
+    let mut messages = shown("What is the weather in Rome?", "CALL");
+    let (message, _) = ask(&service, json!({"messages": messages}));
+    let id = message["tool_calls"][0]["id"].clone();
+    assert!(id.as_str().unwrap().starts_with("call_"), "{id}");
+    let turn = messages.as_array_mut().unwrap();
+    turn.push(message);
+    turn.push(json!({"role": "tool", "tool_call_id": id, "content": "It rains in Rome."}));
+    let fields = json!({"messages": messages, "tool_choice": "none", "max_tokens": 20});
+    let (message, _) = ask(&service, fields);
+    assert!(message.get("tool_calls").is_none(), "{message}");
+    assert!(!message["content"].as_str().unwrap().is_empty());
+    let fields =
+        json!({"messages": messages, "tool_choice": "required", "parallel_tool_calls": false});
+    assert_eq!(ask(&service, fields).1, "tool_calls");
+}
+
+/// Prompts are shared by requests with every choice.
+#[test]
+fn the_prompt_is_the_same_for_every_choice() {
+    let service = start(|config| config.calls = "hermes".parse().unwrap());
+    let mut before = None;
+    for (number, choice) in [
+        json!(null),
+        json!("auto"),
+        json!("none"),
+        json!("required"),
+        named("stop"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let fields = json!({"tool_choice": choice, "cache_salt": "choices", "parallel_tool_calls": number % 2 == 0});
+        let usage = service.post(CHATS, &body(fields)).json(200)["usage"].clone();
+        let tokens = usage["prompt_tokens"].as_u64().unwrap();
+        assert_eq!(*before.get_or_insert(tokens), tokens, "{choice}");
+        if number > 0 {
+            // All but the last token, which is computed for what comes after it.
+            let cached = usage["prompt_tokens_details"]["cached_tokens"]
+                .as_u64()
+                .unwrap();
+            assert!(cached + 1 >= tokens, "{choice}: {usage}");
+        }
+    }
+}
+
+#[test]
+fn what_comes_is_what_was_asked_for() {
+    let service = start(|config| config.calls = "hermes".parse().unwrap());
+    // Of several answers each has its own calls; names are given once.
+    let mut asked = body(
+        json!({"tool_choice": "required", "parallel_tool_calls": false, "n": 3, "temperature": 1.5, "seed": 3}),
+    );
+    let whole = service.post(CHATS, &asked).json(200);
+    asked["stream"] = json!(true);
+    let chunks = service.post(CHATS, &asked).chunks();
+    let mut ids = std::collections::HashSet::new();
+    for index in 0..3 {
+        let message = &whole["choices"][index]["message"];
+        let (streamed, finish) = gathered(&chunks, index);
+        assert_eq!(
+            (without_ids(&streamed), finish),
+            (without_ids(message), json!("tool_calls"))
+        );
+        for message in [message, &streamed] {
+            assert!(ids.insert(message["tool_calls"][0]["id"].as_str().unwrap().to_string()));
+        }
+    }
+    // Cut: the name is there, and the arguments as far as they were written.
+    let fields = json!({"tool_choice": named("get_weather"), "max_tokens": 34});
+    let (message, finish) = ask(&service, fields);
+    assert_eq!(
+        (names(&message), finish),
+        (vec!["get_weather"], json!("length")),
+        "{message}"
+    );
+    let text = message["tool_calls"][0]["function"]["arguments"]
+        .as_str()
+        .unwrap();
+    assert!(serde_json::from_str::<Value>(text).is_err(), "{text}");
+    // Some of the functions.
+    let some = json!({"mode": "required", "tools": [named("get_time"), named("stop")]});
+    for seed in 0..4 {
+        let fields = json!({"tool_choice": {"type": "allowed_tools", "allowed_tools": some}, "temperature": 1.5, "seed": seed,
+            "parallel_tool_calls": false});
+        let (message, _) = ask(&service, fields);
+        assert!(
+            ["get_time", "stop"].contains(&names(&message)[0]),
+            "{message}"
+        );
+    }
+    // A text of another form has no calls, even where it looks like one.
+    let service = start(|config| config.calls = "json".parse().unwrap());
+    let call = "{\"name\": \"stop\", \"arguments\": {}}";
+    let (message, finish) = ask(&service, json!({"guided_choice": [call]}));
+    assert_eq!(
+        (message["content"].as_str(), finish),
+        (Some(call), json!("stop"))
+    );
+    let (message, _) = ask(&service, json!({"tool_choice": named("stop")}));
+    assert_eq!(names(&message), ["stop"]);
+}
+
+/// Each token of an answer is told once, with the pieces that it came with or the next that was sent.
+#[test]
+fn tokens_of_calls_are_told() {
+    let service = start(|config| config.calls = "hermes".parse().unwrap());
+    for fields in [
+        json!({"messages": shown("What is the weather in Rome?", "I look.\n\nCALL")}),
+        json!({"tool_choice": named("get_weather")}),
+    ] {
+        let mut asked = body(fields);
+        asked["logprobs"] = json!(true);
+        let whole = service.post(CHATS, &asked).json(200);
+        let choice = &whole["choices"][0];
+        assert_eq!(choice["finish_reason"], "tool_calls", "{choice}");
+        let tokens = choice["logprobs"]["content"].as_array().unwrap();
+        let text: String = tokens
+            .iter()
+            .map(|token| token["token"].as_str().unwrap())
+            .collect();
+        assert!(
+            text.contains("<tool_call>") && text.contains("</tool_call>"),
+            "{text}"
+        );
+        asked["stream"] = json!(true);
+        let chunks = service.post(CHATS, &asked).chunks();
+        let streamed = chunks.iter().flat_map(|chunk| {
+            chunk["choices"][0]["logprobs"]["content"]
+                .as_array()
+                .into_iter()
+                .flatten()
+        });
+        assert_eq!(streamed.cloned().collect::<Vec<_>>(), *tokens);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_tools_is_named_with_its_place() {
+    let service = start(|config| config.max_requests = 4);
+    let function = |function: Value| {
+        json!({"tools": [{"type": "function", "function": {"name": "a"}},
+        {"type": "function", "function": function}]})
+    };
+    let needs = |parameters: Value| {
+        let mut fields = function(json!({"name": "b", "parameters": parameters}));
+        fields["tool_choice"] = json!("required");
+        fields
+    };
+    let many: Vec<Value> = (0..1001).map(|n| named(&format!("f{n}"))).collect();
+    for (fields, param, why) in [
+        (json!({"tools": {"a": 1}}), "tools", "is not a list"),
+        (json!({"tools": [5]}), "tools", "[0] is not an object"),
+        (
+            json!({"tools": many}),
+            "tools",
+            "has 1001 tools, the limit is 1000",
+        ),
+        (
+            json!({"tools": [{"type": "function"}]}),
+            "tools[0].function",
+            "is missing",
+        ),
+        (
+            json!({"tools": [{"type": "custom", "function": {"name": "a"}}]}),
+            "tools[0].type",
+            "\"custom\"",
+        ),
+        (
+            json!({"tools": [{"type": "function", "function": "a"}]}),
+            "tools[0].function",
+            "is not an object",
+        ),
+        (function(json!({})), "tools[1].function.name", "is missing"),
+        (
+            function(json!({"name": 5})),
+            "tools[1].function.name",
+            "integer `5`",
+        ),
+        (
+            function(json!({"name": ""})),
+            "tools[1].function.name",
+            "has 0 characters; a name has from 1 to 128",
+        ),
+        (
+            function(json!({"name": "a".repeat(129)})),
+            "tools[1].function.name",
+            "has 129 characters",
+        ),
+        (
+            function(json!({"name": "a b"})),
+            "tools[1].function.name",
+            "is \"a b\", with ' '",
+        ),
+        (
+            function(json!({"name": "a"})),
+            "tools[1].function.name",
+            "is \"a\", as is tools[0].function.name",
+        ),
+        (
+            function(json!({"name": "b", "description": 1})),
+            "tools[1].function.description",
+            "integer `1`",
+        ),
+        (
+            function(json!({"name": "b", "strict": "yes"})),
+            "tools[1].function.strict",
+            "\"yes\"",
+        ),
+        (
+            function(json!({"name": "b", "parameters": []})),
+            "tools[1].function.parameters",
+            "is not an object",
+        ),
+        (
+            function(json!({"name": "b", "parameters": {"type": "string"}})),
+            "tools[1].function.parameters.type",
+            "is \"string\"; arguments are of type \"object\"",
+        ),
+        (
+            needs(json!({"type": "object", "not": {}})),
+            "tools[1].function.parameters",
+            "it has \"not\"",
+        ),
+        (
+            needs(json!({"properties": {"a": {"type": "hat"}}})),
+            "tools[1].function.parameters",
+            "hat",
+        ),
+        (
+            needs(json!({"properties": {"a": {"$ref": "#/$defs/A"}}})),
+            "tools[1].function.parameters",
+            "names nothing",
+        ),
+        (
+            json!({"tool_choice": "any"}),
+            "tool_choice",
+            "is \"any\"; served are \"none\", \"auto\", \"required\"",
+        ),
+        (json!({"tool_choice": 5}), "tool_choice", "is not an object"),
+        (json!({"tool_choice": {}}), "tool_choice.type", "is missing"),
+        (
+            json!({"tool_choice": {"type": "custom"}}),
+            "tool_choice.type",
+            "\"custom\"",
+        ),
+        (
+            json!({"tool_choice": {"type": "function"}}),
+            "tool_choice.function",
+            "is missing",
+        ),
+        (
+            json!({"tool_choice": named("nowhere")}),
+            "tool_choice.function.name",
+            "\"nowhere\", which is none of tools",
+        ),
+        (
+            json!({"tools": null, "tool_choice": "required"}),
+            "tool_choice",
+            "there are no tools",
+        ),
+        (
+            json!({"tools": [], "tool_choice": named("stop")}),
+            "tool_choice",
+            "there are no tools",
+        ),
+        (
+            json!({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}}),
+            "tool_choice.allowed_tools.tools",
+            "is empty",
+        ),
+        (
+            json!({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "none", "tools": [named("stop")]}}}),
+            "tool_choice.allowed_tools.mode",
+            "\"none\"",
+        ),
+        (
+            json!({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [named("x")]}}}),
+            "tool_choice.allowed_tools.tools[0].function.name",
+            "\"x\"",
+        ),
+        (
+            json!({"parallel_tool_calls": "no"}),
+            "parallel_tool_calls",
+            "\"no\"",
+        ),
+        (
+            json!({"tool_choice": "required", "response_format": {"type": "json_object"}}),
+            "response_format",
+            "asks for one form of the text, tool_choice for another",
+        ),
+        (
+            json!({"tool_choice": named("stop"), "guided_regex": "a"}),
+            "guided_regex",
+            "tool_choice for another",
+        ),
+    ] {
+        let error = service.post(CHATS, &body(fields.clone())).json(400)["error"].clone();
+        assert_eq!(error["param"], param, "{fields}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.starts_with(&format!("{param}: ")) && message.contains(why),
+            "{message}"
+        );
+    }
+    // More schemas than a grammar has room for.
+    let long = json!({"properties": {"a": {"enum": ["a".repeat(300_000)]}}});
+    let error = service.post(CHATS, &body(needs(long))).json(400)["error"].clone();
+    assert_eq!(error["param"], "tool_choice", "{error}");
+    assert_eq!(service.metric("prefix_server_in_flight"), 0.0);
 }

@@ -5,6 +5,7 @@ mod calls;
 mod ends;
 mod fields;
 mod form;
+mod formats;
 mod heads;
 mod limits;
 mod logprobs;

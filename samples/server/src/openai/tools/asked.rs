@@ -7,11 +7,11 @@ use serde_json::from_str;
 use serde_json::value::RawValue;
 
 use super::form;
-use super::format::{Format, Style, FORCED};
+use super::format::{Style, FORCED};
 use super::reader::{self, Reader};
 use crate::failure::{Failure, Result};
 use crate::fields::Fields;
-use crate::openai::form::Rule;
+use crate::openai::form::{Form, Rule};
 
 /// Functions of a request, and characters of the name of one.
 const FUNCTIONS: usize = 1000;
@@ -37,8 +37,7 @@ struct ToolFunction {
     #[serde(rename = "description")]
     _description: Option<String>,
     parameters: Option<Box<RawValue>>,
-    #[serde(rename = "strict")]
-    _strict: Option<bool>,
+    strict: Option<bool>,
 }
 
 /// A function that may be called.
@@ -47,6 +46,8 @@ pub struct Function {
     pub name: String,
     /// The schema of its arguments, as it came.
     pub parameters: Option<Box<RawValue>>,
+    /// Whether they have to be kept to it.
+    pub is_strict: bool,
     /// Where it stands in the request.
     pub place: String,
 }
@@ -69,63 +70,72 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Of a request to a model that writes calls in this way.
-    pub fn of(fields: &Fields, style: Style) -> Result<Calls> {
-        let body: Body = fields.read()?;
-        let functions = functions(body.tools.as_deref())?;
-        let choice = choice(body.tool_choice.as_deref(), &functions)?;
-        let one = body.parallel_tool_calls == Some(false);
-        let (format, names, is_forced): (&'static Format, _, _) = match (choice, style.format) {
-            (Choice::None, _) | (Choice::Auto(_), None) => return Ok(Calls::default()),
-            (Choice::Auto(names), Some(format)) => (format, names, false),
-            (Choice::Required(names), format) => (format.unwrap_or(&FORCED), names, true),
-            (Choice::Named(name), format) => {
-                let mut only = Calls::of_choice(
-                    format.unwrap_or(&FORCED),
-                    &functions,
-                    Some(vec![name]),
-                    true,
-                    false,
-                );
-                only.short_ids = style.short_ids;
-                return Ok(only);
-            }
-        };
-        let several = style.several && !one;
+    /// Of a request without tools.
+    pub fn none(fields: &Fields) -> Result<Calls> {
         Ok(Calls {
-            short_ids: style.short_ids,
-            ..Calls::of_choice(format, &functions, names, is_forced, several)
+            rule: fields.read::<Form>()?.rule(None)?,
+            ..Calls::default()
         })
     }
 
-    fn of_choice(
-        format: &'static Format,
-        functions: &[Function],
-        names: Option<Vec<String>>,
-        is_forced: bool,
-        several: bool,
-    ) -> Calls {
+    /// Of a request to a model that writes calls in this way.
+    pub fn of(fields: &Fields, style: Style) -> Result<Calls> {
+        let body: Body = fields.read()?;
+        let form: Form = fields.read()?;
+        let functions = functions(body.tools.as_deref())?;
+        let choice = choice(body.tool_choice.as_deref(), &functions)?;
+        let (names, is_forced, one) = match choice {
+            Choice::None => return Calls::none(fields),
+            Choice::Auto(names) => (names, false, false),
+            Choice::Required(names) => (names, true, false),
+            Choice::Named(name) => (Some(vec![name]), true, true),
+        };
         let is_meant = |function: &&Function| match &names {
             Some(names) => names.contains(&function.name),
             None => true,
         };
-        let meant: Vec<&Function> = functions.iter().filter(is_meant).collect();
-        if meant.is_empty() {
-            return Calls::default();
+        let functions: Vec<&Function> = functions.iter().filter(is_meant).collect();
+        let format = match style.format {
+            Some(format) => format,
+            None if is_forced => FORCED,
+            None => return Calls::none(fields),
+        };
+        if functions.is_empty() {
+            return Calls::none(fields);
         }
-        let names = meant.iter().map(|function| function.name.clone());
+        let several = style.several && !one && body.parallel_tool_calls != Some(false);
+        let rule = match is_forced {
+            true => form.rule(Some(form::forced(format, &functions, several)))?,
+            false => match form.rule(None)? {
+                Some(answer) if answer.is_response_format() => {
+                    Some(form::or_answer(format, &functions, several, &answer))
+                }
+                // A text that is kept to another form is none of calls.
+                Some(other) => {
+                    return Ok(Calls {
+                        rule: Some(other),
+                        ..Calls::default()
+                    });
+                }
+                None => {
+                    let is_strict = functions.iter().any(|function| function.is_strict);
+                    let can_be = is_strict && format.is_marked;
+                    can_be.then(|| form::among_text(format, &functions, several))
+                }
+            },
+        };
+        let names = functions.iter().map(|function| function.name.clone());
         let asked = reader::Asked {
             format,
             names: Arc::new(names.collect()),
             most: if several { usize::MAX } else { 1 },
             is_forced,
         };
-        let rule = is_forced.then(|| form::of(format, &meant, several));
-        Calls {
+        Ok(Calls {
             asked: Some(asked),
             rule,
-            short_ids: false,
-        }
+            short_ids: style.short_ids,
+        })
     }
 
     /// For each text that is written.
@@ -180,6 +190,7 @@ fn functions(tools: Option<&RawValue>) -> Result<Vec<Function>> {
         functions.push(Function {
             name: function.name,
             parameters: function.parameters,
+            is_strict: function.strict == Some(true),
             place,
         });
     }

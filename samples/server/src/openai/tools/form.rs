@@ -1,37 +1,98 @@
-//! The form of an answer that has to be a call: a grammar with a line for each function, so that what is wrong with a
-//! line is wrong with the parameters of its function.
+//! The form of an answer with calls: a grammar with a line for each function, so that what is wrong with a line is wrong
+//! with the parameters of its function.
+//!
+//! ```text
+//!   forced       call more*                  the choice is "required", or a function
+//!   or_answer    call more* | answer         it is "auto", and there is a response_format
+//!   among_text   (text marker call)* text    it is "auto", and a function is strict
+//! ```
 
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
 use super::asked::Function;
-use super::format::Format;
+use super::format::{Format, Parts};
 use crate::failure::{Failure, Result};
 use crate::fields::Fields;
 use crate::openai::form::Rule;
 
-/// Calls of these functions, one or several.
-pub fn of(format: &Format, functions: &[&Function], several: bool) -> Rule {
+/// Calls of these functions, one or several, and nothing else.
+pub fn forced(format: &Format, functions: &[&Function], several: bool) -> Rule {
     let parts = format.parts();
-    let mut grammar = String::new();
-    let mut places = Vec::new();
+    let (mut grammar, places) = calls(format, &parts, functions, &parts.open, |_| true);
+    grammar += &any(functions);
+    grammar += &format!("start: {}\n", sequence(&parts, several));
+    Rule::of_lines("tool_choice", grammar, places)
+}
+
+/// Calls, or the answer that `response_format` asks for.
+pub fn or_answer(format: &Format, functions: &[&Function], several: bool, answer: &Rule) -> Rule {
+    let parts = format.parts();
+    let (mut grammar, mut places) =
+        calls(format, &parts, functions, &parts.open, |one| one.is_strict);
+    places.push(answer.field.to_string());
+    grammar += &format!("answer: %json {}\n", in_line(&answer.text));
+    grammar += &any(functions);
+    grammar += &format!("start: {} | answer\n", sequence(&parts, several));
+    Rule::of_lines(answer.field, grammar, places)
+}
+
+/// Calls behind their markers in a text that has no other form.
+pub fn among_text(format: &Format, functions: &[&Function], several: bool) -> Rule {
+    let parts = format.parts();
+    let (mut grammar, places) = calls(format, &parts, functions, format.line, |one| one.is_strict);
+    grammar += &any(functions);
+    // Of the markers that there are one character alone is more than itself.
+    let marker = format.marker.replace('|', "\\|");
+    grammar += &format!("before[lazy]: /(.|\\n)*{marker}/\nTEXT: /(.|\\n)*/\n");
+    grammar += match several {
+        true => "start: (before call)* TEXT\n",
+        false => "start: before call | TEXT\n",
+    };
+    Rule::of_lines("tools", grammar, places)
+}
+
+/// A line for each function, and their places. Arguments that need not be kept to
+/// their schema are any object.
+fn calls(
+    format: &Format,
+    parts: &Parts,
+    functions: &[&Function],
+    open: &str,
+    is_kept: impl Fn(&Function) -> bool,
+) -> (String, Vec<String>) {
+    let (mut grammar, mut places) = (String::new(), Vec::new());
+    let close = quoted(&format!("}}{}", parts.close));
     for (number, function) in functions.iter().enumerate() {
-        let head = quoted(&format!("{}{}", parts.open, format.head(&function.name)));
-        let close = quoted(&format!("}}{}", parts.close));
-        let schema = arguments(function.parameters.as_deref());
+        let head = quoted(&format!("{open}{}", format.head(&function.name)));
+        let schema = match is_kept(function) {
+            true => arguments(function.parameters.as_deref()),
+            false => r#"{"type": "object"}"#.to_string(),
+        };
         grammar += &format!("call{number}: {head} %json {schema} {close}\n");
         places.push(format!("{}.parameters", function.place));
     }
+    (grammar, places)
+}
+
+/// Any of the calls.
+fn any(functions: &[&Function]) -> String {
     let calls: Vec<String> = (0..functions.len()).map(|n| format!("call{n}")).collect();
-    grammar += &format!("call: {}\n", calls.join(" | "));
-    let (first, last) = (quoted(parts.first), quoted(parts.last));
+    format!("call: {}\n", calls.join(" | "))
+}
+
+fn sequence(parts: &Parts, several: bool) -> String {
     let more = match several {
         true => format!(" ({} call)*", quoted(parts.between)),
         false => String::new(),
     };
-    grammar += &format!("start: {first} call{more} {last}\n");
-    Rule::of_lines("tool_choice", grammar, places)
+    format!("{} call{more} {}", quoted(parts.first), quoted(parts.last))
+}
+
+/// JSON without ends of lines, which are not within its texts.
+fn in_line(json: &str) -> String {
+    json.replace(['\n', '\r'], " ")
 }
 
 /// A text of JSON is one of the grammar, too; none is needed of an empty one.
@@ -83,9 +144,7 @@ fn arguments(parameters: Option<&RawValue>) -> String {
         text += r#","additionalProperties":false"#;
     }
     for (name, value) in fields.iter().filter(|(name, _)| name != "type") {
-        // In one line: there are no ends of lines within texts of JSON.
-        let value = value.get().replace(['\n', '\r'], " ");
-        text += &format!(",{}:{value}", json!(name));
+        text += &format!(",{}:{}", json!(name), in_line(value.get()));
     }
     text + "}"
 }

@@ -4,8 +4,10 @@
 //!   hermes        text <tool_call>        a special token is in no text: of Mistral's [TOOL_CALLS] and of Llama's
 //!                 {"name": .., "arguments": {..}}       <|python_tag|> nothing is left, so that a call of theirs is
 //!                 </tool_call> ...                      known by where it stands, at the front, and by its form
+//!   phi4_mini     <|tool_call|>{..}<|/tool_call|>
 //!   mistral       [{"name": .., "arguments": {..}}, ...]
 //!   llama3_json   {"name": .., "parameters": {..}}
+//!   json          {"name": .., "arguments": {..}}
 //! ```
 
 use std::sync::Arc;
@@ -24,8 +26,9 @@ pub struct Format {
     pub marker: &'static str,
     /// Whether calls may come anywhere, since no other text has the marker.
     pub is_marked: bool,
-    /// What ends a call.
+    /// What ends a call, and what stands between its object and both.
     pub end: &'static str,
+    pub line: &'static str,
     /// Whether all calls of an answer are one list.
     pub is_list: bool,
     /// What arguments are called; readers take either word.
@@ -37,7 +40,10 @@ impl Format {
     /// behind each, between two, behind the last.
     pub fn parts(&self) -> Parts {
         let (open, close) = match self.is_marked {
-            true => (format!("{}\n", self.marker), format!("\n{}", self.end)),
+            true => (
+                format!("{}{}", self.marker, self.line),
+                format!("{}{}", self.line, self.end),
+            ),
             false => Default::default(),
         };
         let (first, between, last) = match self.is_list {
@@ -74,18 +80,29 @@ const fn plain(name: &'static str, key: &'static str) -> Format {
         marker: "<|python_tag|>",
         is_marked: false,
         end: "",
+        line: "",
         is_list: false,
         key,
     }
 }
 
 /// In the order in which a template is tried with them.
-pub static FORMATS: [Format; 3] = [
+pub static FORMATS: [Format; 5] = [
     Format {
         name: "hermes",
         marker: "<tool_call>",
         is_marked: true,
         end: "</tool_call>",
+        line: "\n",
+        is_list: false,
+        key: "arguments",
+    },
+    Format {
+        name: "phi4_mini",
+        marker: "<|tool_call|>",
+        is_marked: true,
+        end: "<|/tool_call|>",
+        line: "",
         is_list: false,
         key: "arguments",
     },
@@ -94,14 +111,16 @@ pub static FORMATS: [Format; 3] = [
         marker: "[TOOL_CALLS]",
         is_marked: false,
         end: "",
+        line: "",
         is_list: true,
         key: "arguments",
     },
     plain("llama3_json", "parameters"),
+    plain("json", "arguments"),
 ];
 
 /// For calls that have to come from a model whose template has no way of its own.
-pub static FORCED: Format = plain("json", "arguments");
+pub static FORCED: &Format = &FORMATS[4];
 
 /// Which format the service reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -203,15 +222,21 @@ fn written(tokenizer: &Tokenizer, calls: usize, short_ids: bool) -> Option<Strin
     let whole = tokenizer.chat_text(&answered).ok()?;
     let same = before.chars().zip(whole.chars());
     let same = same.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8());
-    let answer = whole.get(same.sum()..)?;
+    let same = whole.get(..same.sum())?;
+    // A prompt that opens a thought has the first letters of a marker, too.
+    let begin = same.rfind(['\n', '>', ']']).map_or(0, |at| at + 1);
+    let answer = whole.get(begin..)?;
     // Without special tokens, as texts of answers are.
     let tokens = tokenizer.encode(answer, Special::Continues).ok()?;
     let text = tokenizer.decode(&tokens, true).ok()?;
     Some(text.trim().to_string())
 }
 
-/// How many calls of the probe a format finds; 0 when one is another.
+/// How many calls of the probe a format finds; 0 when one is another, or is written with another word.
 fn read(format: &'static Format, text: &str) -> usize {
+    if !text.contains(&format!("\"{}\"", format.key)) {
+        return 0;
+    }
     let asked = Asked {
         format,
         names: Arc::new(vec![PROBE.to_string()]),
