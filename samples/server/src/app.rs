@@ -15,9 +15,9 @@ use crate::fields::Fields;
 use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
-use crate::openai::tools::format::Style;
 use crate::places::Places;
 use crate::tenants::{Tenant, Tenants};
+use crate::tools::style::Style;
 
 /// The time that a request gives itself, if less than the service would.
 const DEADLINE_HEADER: &str = "prefix-deadline-ms";

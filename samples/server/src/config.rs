@@ -10,7 +10,8 @@ use tokio::sync::Semaphore;
 
 use crate::body::Limits;
 use crate::events::Events;
-use crate::openai::tools::format::{Chosen, FORMATS};
+use crate::tools::format::FORMATS;
+use crate::tools::style::Chosen;
 
 /// As many as the library's option draft_tokens takes.
 const DRAFT_TOKENS: u64 = 32;

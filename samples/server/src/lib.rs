@@ -7,6 +7,7 @@
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
 //!   say.rs       what the operator is told
+//!   tools/       how models write calls of tools
 //!   page/        what a browser shows; events/: what happens in the cache, for routers
 //!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs, fields.rs
 //! ```
@@ -36,6 +37,7 @@ pub mod stalled;
 pub mod status;
 pub mod tei;
 pub mod tenants;
+pub mod tools;
 pub mod uploads;
 pub mod vectors;
 pub mod watch;

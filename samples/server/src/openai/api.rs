@@ -3,8 +3,8 @@
 use prefix::TaskKind;
 use serde_json::{json, Map, Value};
 
-use super::tools::Part;
 use crate::ids;
+use crate::tools::part::Part;
 
 /// How an API writes answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{from_str, Value};
 
 use super::api::Api;
-use super::tools::Calls;
+use super::calls::Calls;
 use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::{Failure, Result};

@@ -7,7 +7,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::api::Api;
-use super::tools::Calls;
+use super::calls::Calls;
 use super::writing::write;
 use crate::app::{Call, Shared};
 use crate::failure::Result;

@@ -2,12 +2,12 @@
 
 mod api;
 mod asked;
+mod calls;
 pub mod chat;
 pub mod completions;
 pub mod embeddings;
 mod form;
 mod logprobs;
 pub mod models;
-pub mod tools;
 mod usage;
 pub mod writing;

@@ -24,9 +24,9 @@ use serde_json::{json, Value};
 
 use super::api::{Answer, Api, Begin};
 use super::asked::{self, Asked};
+use super::calls::Calls;
 use super::form::Rule;
 use super::logprobs::{self, Tokens, Told};
-use super::tools::{Calls, Part, Reader};
 use super::usage;
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
@@ -34,6 +34,8 @@ use crate::failure::{Failure, Kind, Result};
 use crate::fields::Fields;
 use crate::ids;
 use crate::say::say;
+use crate::tools::part::Part;
+use crate::tools::reader::Reader;
 
 /// Proxies such as nginx gather what is small unless an answer says otherwise.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");

@@ -1,7 +1,7 @@
 //! How a model writes calls, as its chat template tells.
 
 use prefix::Tokenizer;
-use prefix_server::openai::tools::format::{Chosen, Style};
+use prefix_server::tools::style::{Chosen, Style};
 use serde_json::{json, Value};
 
 use crate::support::golden;

@@ -17,3 +17,4 @@ mod told;
 mod tools;
 mod writing;
 mod wrong;
+mod wrong_tools;

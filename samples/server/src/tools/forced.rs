@@ -1,7 +1,7 @@
 //! Calls that the form of an answer lets come, and nothing else.
 
 use super::format::Parts;
-use super::reader::{Asked, Part, Said};
+use super::part::{Asked, Part, Said};
 use super::scan::{Scan, Step};
 
 /// Calls and nothing else, in the very form in which they are written.

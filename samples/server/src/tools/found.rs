@@ -3,7 +3,7 @@
 use serde_json::from_str;
 use serde_json::value::RawValue;
 
-use super::reader::{Asked, Part, Said};
+use super::part::{Asked, Part, Said};
 use super::scan::{Scan, Step};
 use crate::fields::Fields;
 

@@ -11,11 +11,10 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
-use super::asked::Function;
-use super::format::{Format, Parts};
-use crate::failure::{Failure, Result};
+use super::functions::Function;
 use crate::fields::Fields;
 use crate::openai::form::Rule;
+use crate::tools::format::{Format, Parts};
 
 /// Calls of these functions, one or several, and nothing else.
 pub fn forced(format: &Format, functions: &[&Function], several: bool) -> Rule {
@@ -147,27 +146,4 @@ fn arguments(parameters: Option<&RawValue>) -> String {
         text += &format!(",{}:{}", json!(name), in_line(value.get()));
     }
     text + "}"
-}
-
-/// Arguments are an object.
-pub fn check_object(place: &str, parameters: &RawValue) -> Result<()> {
-    let Ok(Fields(fields)) = from_str::<Fields<&RawValue>>(parameters.get()) else {
-        return Err(Failure::field(place.to_string(), "is not an object"));
-    };
-    let kind = fields.iter().find(|(name, _)| name == "type");
-    let Some((_, kind)) = kind else {
-        return Ok(());
-    };
-    let kinds = match from_str::<Option<String>>(kind.get()) {
-        Ok(kind) => Ok(Vec::from_iter(kind)),
-        Err(_) => from_str::<Vec<String>>(kind.get()),
-    };
-    match kinds {
-        Ok(kinds) if kinds.is_empty() || kinds.iter().any(|kind| kind == "object") => Ok(()),
-        _ => {
-            let kind: String = kind.get().chars().take(60).collect();
-            let message = format!("is {kind}; arguments are of type \"object\"");
-            Err(Failure::field(format!("{place}.type"), message))
-        }
-    }
 }

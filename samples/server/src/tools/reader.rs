@@ -9,38 +9,9 @@
 //!
 //! The parts are the same wherever the text is cut, and nothing but white space around calls and their markup is left out.
 
-use std::sync::Arc;
-
 use super::forced::Forced;
-use super::format::Format;
 use super::found::Found;
-
-/// What is looked for in an answer.
-#[derive(Debug, Clone)]
-pub struct Asked {
-    pub format: &'static Format,
-    /// Of functions that may be called.
-    pub names: Arc<Vec<String>>,
-    /// Calls that are told; others are dropped, as if they had not been written.
-    pub most: usize,
-    /// Whether the form of the answer is that of calls.
-    pub is_forced: bool,
-}
-
-/// A part of an answer, in its order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    Text(String),
-    /// A call begins; its arguments follow.
-    Call {
-        number: usize,
-        name: String,
-    },
-    Arguments {
-        number: usize,
-        text: String,
-    },
-}
+use super::part::{Asked, Part};
 
 #[derive(Debug)]
 pub enum Reader {
@@ -72,49 +43,11 @@ impl Reader {
     }
 }
 
-/// What is told as text, without white space around it: each part between calls in a line of its own.
-#[derive(Debug, Default)]
-pub struct Said {
-    pub parts: Vec<Part>,
-    /// Whether there was text, and whether there was since the last call.
-    any: bool,
-    pub here: bool,
-}
-
-impl Said {
-    pub fn text(&mut self, text: &str) {
-        let text = match self.here {
-            true => text,
-            false => text.trim_start(),
-        };
-        if text.is_empty() {
-            return;
-        }
-        let line = match self.any && !self.here {
-            true => "\n",
-            false => "",
-        };
-        self.parts.push(Part::Text(format!("{line}{text}")));
-        (self.any, self.here) = (true, true);
-    }
-
-    pub fn call(&mut self, number: usize, name: &str) {
-        let name = name.to_string();
-        self.parts.push(Part::Call { number, name });
-        self.here = false;
-    }
-
-    pub fn arguments(&mut self, number: usize, text: &str) {
-        if !text.is_empty() {
-            let text = text.to_string();
-            self.parts.push(Part::Arguments { number, text });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::format::{Chosen, FORCED, FORMATS};
+    use std::sync::Arc;
+
+    use super::super::format::{Format, FORMATS};
     use super::*;
 
     fn asked(format: &'static Format) -> Asked {
@@ -127,10 +60,8 @@ mod tests {
     }
 
     fn format(name: &str) -> &'static Format {
-        match name.parse() {
-            Ok(Chosen::Format(format)) => format,
-            _ => FORCED,
-        }
+        let mut formats = FORMATS.iter();
+        formats.find(|format| format.name == name).unwrap()
     }
 
     /// The text and the calls of parts, with arguments in one.

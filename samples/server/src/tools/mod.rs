@@ -1,0 +1,17 @@
+//! Calls of tools: how models write them, and how they are found in an answer.
+//!
+//! ```text
+//!   format    the ways in which models write calls
+//!   style     which of them a model has
+//!   part      what an answer has: text and calls
+//!   reader    finds them: found, among text; forced, where nothing else may come
+//!   scan      where JSON ends
+//! ```
+
+mod forced;
+pub mod format;
+mod found;
+pub mod part;
+pub mod reader;
+mod scan;
+pub mod style;
