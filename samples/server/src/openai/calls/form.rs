@@ -147,3 +147,98 @@ fn arguments(parameters: Option<&RawValue>) -> String {
     }
     text + "}"
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::{Failure, Kind};
+    use crate::tools::format::FORMATS;
+
+    fn schema(parameters: &str) -> String {
+        arguments(Some(
+            &RawValue::from_string(parameters.to_string()).unwrap(),
+        ))
+    }
+
+    #[test]
+    fn arguments_are_an_object_without_names_that_nobody_gave() {
+        let closed = r#""type":"object","additionalProperties":false"#;
+        for (given, expected) in [
+            ("{}", format!("{{{closed}}}")),
+            (
+                r#"{"properties": {"b": {}, "a": {"type": "string"}}, "required": ["a"]}"#,
+                format!(
+                    r#"{{{closed},"properties":{{"b": {{}}, "a": {{"type": "string"}}}},"required":["a"]}}"#
+                ),
+            ),
+            (
+                "{\"type\": [\"object\", \"null\"],\n\"properties\":\r\n{}}",
+                format!(r#"{{{closed},"properties":{{}}}}"#),
+            ),
+            // What says itself which names there are, and what would be left without one that it needs.
+            (
+                r#"{"properties": {}, "additionalProperties": {"type": "string"}}"#,
+                r#"{"type":"object","properties":{},"additionalProperties":{"type": "string"}}"#
+                    .into(),
+            ),
+            (
+                r##"{"properties": {}, "$ref": "#/$defs/A"}"##,
+                r##"{"type":"object","properties":{},"$ref":"#/$defs/A"}"##.into(),
+            ),
+            (
+                r#"{"properties": {}, "required": ["a"]}"#,
+                r#"{"type":"object","properties":{},"required":["a"]}"#.into(),
+            ),
+            (r#"{"type": "object"}"#, r#"{"type":"object"}"#.into()),
+        ] {
+            assert_eq!(schema(given), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn each_function_has_a_line() {
+        let function = |name: &str, is_strict| Function {
+            name: name.into(),
+            parameters: RawValue::from_string(r#"{"properties": {}}"#.into()).ok(),
+            is_strict,
+            place: format!("tools[{name}].function"),
+        };
+        let functions = [function("5", true), function("7", false)];
+        let functions: Vec<&Function> = functions.iter().collect();
+        let [hermes, .., json] = &FORMATS;
+        for rule in [
+            forced(hermes, &functions, true),
+            among_text(hermes, &functions, true),
+            forced(json, &functions, false),
+        ] {
+            for (line, function) in rule.text.lines().zip(&functions) {
+                assert!(line.contains(&format!(r#"\"name\": \"{}\""#, function.name)));
+            }
+            for (line, field) in [
+                (1, "tools[5].function.parameters"),
+                (2, "tools[7].function.parameters"),
+            ] {
+                let told = Failure::new(
+                    Kind::Invalid,
+                    format!("option grammar: line {line}, column 3: why"),
+                );
+                let named = rule.name(told);
+                assert_eq!(
+                    (named.field.as_deref(), &*named.message),
+                    (Some(field), "why")
+                );
+            }
+            let other = Failure::new(Kind::Invalid, "option grammar: line 9: why");
+            assert_eq!(rule.name(other).field.as_deref(), Some(rule.field));
+        }
+        let count = |rule: Rule, what: &str| rule.text.matches(what).count();
+        assert_eq!(
+            count(forced(json, &functions, true), "additionalProperties"),
+            2
+        );
+        assert_eq!(
+            count(among_text(hermes, &functions, true), "additionalProperties"),
+            1
+        );
+    }
+}
