@@ -318,7 +318,11 @@ mod tests {
                 let begun = text.len() >= head.len();
                 assert_eq!(calls.is_empty(), !begun, "{text}");
                 match begun {
-                    true => assert!(content.is_empty() || told >= OBJECT.len(), "{text}"),
+                    true => {
+                        let is_first = text.len() <= parts.first.len() + all.len();
+                        assert!(content.is_empty() || !is_first, "{text}");
+                        assert!(told >= OBJECT.len() || calls.len() == 1, "{text}");
+                    }
                     false => assert_eq!(content, text.trim_end()),
                 }
             }
