@@ -117,6 +117,25 @@ TEST(DiskFailure, APageThatMayNotBeReadIsWrittenAgain) {
   EXPECT_EQ(get(tier, 0, kPage), Got::kRight);
 }
 
+// Pages that a listing did not reach are not gone: they stay in the counts, so that the cap holds.
+TEST(DiskFailure, AComparisonThatIsNotCompleteForgetsNoPage) {
+  const TempFolder folder;
+  constexpr uint64_t kFile = 1000 + kDiskHeader;
+  DiskTierOptions options = options_for(folder / "cache", 16 * kFile);
+  std::atomic<bool> fails = false;
+  std::atomic<int> listings = 0;
+  options.fault = [&](DiskCall call) {
+    return fails && call == DiskCall::kList && ++listings > 0 ? EIO : 0;
+  };
+  DiskTier tier(options);
+  fails = true;
+  // More than an eighth of the cap.
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(put(tier, i, 1000));
+  EXPECT_GT(listings, 0) << "there was no comparison";
+  EXPECT_EQ(tier.stats().pages, 3u);
+  expect_exact(tier, folder / "cache");
+}
+
 TEST(DiskFailure, AFolderThatFailsFromTheStart) {
   for (const DiskCall call : kCalls) {
     const TempFolder folder;

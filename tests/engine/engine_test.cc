@@ -18,6 +18,7 @@
 #include "base/threads.h"
 #include "engine/engine_load.h"
 #include "engine/memory_estimate.h"
+#include "support/expect_error.h"
 #include "support/manual_clock.h"
 #include "support/temp_folder.h"
 #include "support/tiny_engine.h"
@@ -252,6 +253,15 @@ TEST(Engine, OptionsOfWhatIsNotThereAreToldOf) {
     EXPECT_EQ(logged_by_estimate({{option, value}}), told) << "what no engine is needed for";
   }
   EXPECT_TRUE(logged_by_estimate({}).empty());
+}
+
+TEST(Engine, AContextLongerThanThatOfTheModelIsRefused) {
+  tools::CheckpointShape shape;
+  shape.max_positions = 128;
+  const TinyCheckpoint checkpoint(shape);
+  EXPECT_EQ(make_engine(checkpoint, {{"max_positions", "128"}})->info().max_positions, 128);
+  testing_support::expect_error(Code::kOutOfRange, {"max_positions is 129", "holds 128 tokens"},
+                                [&] { make_engine(checkpoint, {{"max_positions", "129"}}); });
 }
 
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {

@@ -277,6 +277,24 @@ TEST(HybridBlocks, OnlyWholeBlocks) {
   EXPECT_EQ(simulator.stats().peak_bytes, options.capacity);
 }
 
+// A block that others follow is used, too: when they are gone its turn comes by its own last use.
+TEST(HybridBlocks, AUseOfABlockWithSuccessorsCounts) {
+  HybridOptions options = marconi_rules(HybridMethod::kBlock);
+  options.capacity = 3 * (100 + kHybridBlock);
+  HybridSimulator simulator(options);
+  const auto blocks = [&](int32_t token, size_t count) {
+    const Tokens tokens(count * kHybridBlock, token);
+    return simulator.request("", tokens, static_cast<int64_t>(tokens.size()));
+  };
+  blocks(1, 2);
+  blocks(2, 1);
+  EXPECT_EQ(blocks(1, 1), kHybridBlock);
+  blocks(3, 1);  // in the place of the second block
+  blocks(4, 1);  // in the place of the other request, which was used before the first block
+  EXPECT_EQ(simulator.stats().evictions, 2);
+  EXPECT_EQ(blocks(1, 1), kHybridBlock);
+}
+
 TEST(HybridBlocks, WithOurRulesTheLastTokenIsNeitherKeptNorReused) {
   HybridSimulator simulator(our_rules(HybridMethod::kBlock));
   const Tokens t(2 * kHybridBlock + 1, 1);
