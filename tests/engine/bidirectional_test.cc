@@ -75,6 +75,20 @@ TEST(Bidirectional, AgreesWithTransformersInF32) {
   }
 }
 
+// A vector may be cut; of the values of labels each has a meaning of its own.
+TEST(Bidirectional, ValuesOfLabelsAreNotCut) {
+  const auto engine = open("llama-bidirectional-three", {});
+  RequestSpec whole = embedding({5, 6, 7}, Pooling::kMean);
+  whole.head = true;
+  RequestSpec cut = whole;
+  cut.dimensions = 1;
+  const auto job = run_all(*engine, {whole, cut});
+  EXPECT_EQ(job->result(0).values.size(), 3u);
+  EXPECT_EQ(job->result(1).status, Code::kInvalidArgument);
+  EXPECT_NE(job->result(1).message.find("dimensions is 1; with option head"), std::string::npos)
+      << job->result(1).message;
+}
+
 // The same numbers from llama.cpp's kind of file.
 TEST(Bidirectional, AgreesFromGguf) {
   int files = 0;
