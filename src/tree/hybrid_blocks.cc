@@ -81,9 +81,10 @@ bool HybridBlocks::evict_one() {
   return true;
 }
 
-void HybridBlocks::insert(std::string_view name, std::span<const int32_t> tokens) {
+void HybridBlocks::insert(std::string_view name, std::span<const int32_t> tokens, int64_t prompt) {
   ++clock_;
-  const bool all = options_.marconi_rules || tokens.empty();
+  // The last token of an answer is sampled and never computed.
+  const bool all = options_.marconi_rules || prompt == std::ssize(tokens);
   const std::span<const int32_t> kept = tokens.first(tokens.size() - (all ? 0 : 1));
   const std::vector<int32_t> path = walk(name, kept);
   for (const int32_t id : path) at(id).held = true;

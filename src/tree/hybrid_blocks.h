@@ -26,7 +26,8 @@ class HybridBlocks {
 
   // Reused tokens of the prompt.
   int64_t look_up(std::string_view name, std::span<const int32_t> prompt);
-  void insert(std::string_view name, std::span<const int32_t> tokens);
+  // Of a request of `prompt` tokens, with its answer.
+  void insert(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
 
   int64_t used() const { return states() * block_bytes_; }
   int64_t states() const { return live_; }

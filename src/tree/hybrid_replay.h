@@ -3,8 +3,8 @@
 //
 //                        our rules                          Marconi's (marconi_rules)
 //   lookup               at most all tokens but the last    all tokens
-//   insertion            all tokens but the last: it is     all tokens
-//                        sampled and never computed
+//   insertion            all tokens but the last of an      all tokens
+//                        answer: it is never computed
 //   path of a request    stays until it is inserted         may go for its own tokens
 //   room that is made    what is needed                     a state too many, if it is all there
 //   capacity             never exceeded; what cannot fit    exceeded where the path went

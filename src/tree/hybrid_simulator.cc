@@ -53,7 +53,7 @@ int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> t
   const std::span<const int32_t> head = tokens.first(static_cast<size_t>(prompt));
   if (blocks_) {
     const int64_t reused = blocks_->look_up(name, head);
-    blocks_->insert(name, tokens);
+    blocks_->insert(name, tokens, prompt);
     return reused;
   }
   const int64_t reused = replay_->look_up(name, head);

@@ -308,6 +308,14 @@ TEST(HybridBlocks, WithOurRulesTheLastTokenIsNeitherKeptNorReused) {
   EXPECT_EQ(simulator.stats().states, 2);
 }
 
+TEST(HybridBlocks, WithOurRulesAllOfAPromptWithoutAnAnswerIsKept) {
+  HybridSimulator simulator(our_rules(HybridMethod::kBlock));
+  const Tokens t(kHybridBlock + 1, 1);
+  EXPECT_EQ(simulator.request("", std::span(t).first(kHybridBlock), kHybridBlock), 0);
+  EXPECT_EQ(simulator.stats().states, 1);
+  EXPECT_EQ(simulator.request("", t, kHybridBlock + 1), kHybridBlock);
+}
+
 TEST(HybridSimulator, TunesOnceAfterFiveTimesTheLookUpsBeforeTheFirstEviction) {
   HybridOptions options = marconi_rules(HybridMethod::kMarconi);
   options.tuned = true;
