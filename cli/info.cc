@@ -232,10 +232,11 @@ void print_model(const OrderedJson& m) {
               bytes(m["bytes"]["kv_budget"]).c_str(), bytes(m["bytes"]["total"]).c_str());
   const OrderedJson& n = m["needed"];
   const std::string states = n["states"] == 0 ? "" : cat(", states ", bytes(n["states"]));
-  std::printf("for %s sequences of %s tokens that share nothing: keys and values %s%s, total %s\n",
-              grouped(n["batch"].get<int64_t>()).c_str(),
-              grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(), states.c_str(),
-              bytes(n["total"]).c_str());
+  const auto batch = n["batch"].get<int64_t>();
+  std::printf("for %s of %s tokens%s: keys and values %s%s, total %s\n",
+              batch == 1 ? "1 sequence" : cat(grouped(batch), " sequences").c_str(),
+              grouped(n["context"].get<int64_t>()).c_str(), batch == 1 ? "" : " that share nothing",
+              bytes(n["kv"]).c_str(), states.c_str(), bytes(n["total"]).c_str());
   for (const OrderedJson& warning : m["warnings"])
     std::printf("warning: %s\n", warning.get<std::string>().c_str());
 }

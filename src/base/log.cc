@@ -95,7 +95,7 @@ void log_message(LogLevel level, std::string_view text) noexcept {
     std::unique_lock lock(s.mutex);
     s.ring.emplace_back(level, copy);
     if (s.ring.size() > kKept) s.ring.pop_front();
-    if (!s.callback) return;
+    if (!s.callback || inside_log_callback()) return;  // one that logs would never end
     const LogCallback callback = s.callback;
     void* const user = s.user;
     ++s.running;

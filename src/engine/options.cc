@@ -251,14 +251,29 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Half of its letters are those of `key`, or more; null: of none.
+const OptionInfo* nearest(std::string_view key) {
+  constexpr size_t kLongest = 64;  // no option has so many letters
+  if (key.size() > kLongest) return nullptr;
+  const OptionInfo* nearest = nullptr;
+  size_t least = kLongest;
+  for (const OptionInfo& o : kTable) {
+    const size_t distance = edit_distance(key, o.key);
+    if (distance > o.key.size() / 2 || distance >= least) continue;
+    least = distance;
+    nearest = &o;
+  }
+  return nearest;
+}
+
 const OptionInfo& find(std::string_view key) {
   for (const OptionInfo& o : kTable)
     if (o.key == key) return o;
-  const OptionInfo* nearest = &kTable[0];
-  for (const OptionInfo& o : kTable)
-    if (edit_distance(key, o.key) < edit_distance(key, nearest->key)) nearest = &o;
-  fail(Code::kUnknownOption, "unknown option ", quote(key), "; did you mean \"", nearest->key,
-       "\"?");
+  if (const OptionInfo* const near = nearest(key))
+    fail(Code::kUnknownOption, "unknown option ", quote(key), "; did you mean \"", near->key,
+         "\"?");
+  fail(Code::kUnknownOption, "unknown option ", quote(key),
+       "; docs/options.md lists those that there are");
 }
 
 [[noreturn]] void refuse(const OptionInfo& o, std::string_view value, std::string_view why) {

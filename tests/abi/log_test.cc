@@ -232,6 +232,25 @@ TEST_F(Log, TheCallbackMayCallTheLibrary) {
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
 }
 
+TEST_F(Log, WhatACallbackLogsIsForThosePolling) {
+  Seen seen;
+  prefix_set_log_callback(
+      [](int32_t level, const char* text, void* user) {
+        collect(level, text, user);
+        prefix_log_write(PREFIX_LOG_ERROR, "within", PREFIX_NUL, nullptr);
+      },
+      &seen);
+  for (int i = 0; i < 2; ++i)
+    expect(PREFIX_OK, [](prefix_error* e) {
+      return prefix_log_write(PREFIX_LOG_ERROR, "outside", PREFIX_NUL, e);
+    });
+  using Messages = std::vector<std::pair<int32_t, std::string>>;
+  const std::pair<int32_t, std::string> outside{PREFIX_LOG_ERROR, "outside"},
+      within{PREFIX_LOG_ERROR, "within"};
+  EXPECT_EQ(seen.messages, (Messages{outside, outside}));
+  EXPECT_EQ(drain(), (Messages{outside, within, outside, within}));
+}
+
 // Each message comes out once, however many threads poll, and only the last 1,024 are kept.
 TEST_F(Log, ManyThreadsPollEachMessageOnce) {
   prefix_set_log_level(PREFIX_LOG_INFO);

@@ -368,8 +368,12 @@ TEST(Options, UnknownNamesGetTheNearestOne) {
            },
            {right});
   }
-  set(options, "", "1", PREFIX_ERR_UNKNOWN_OPTION);
-  set(options, std::string(100000, 'x'), "1", PREFIX_ERR_UNKNOWN_OPTION);
+  // What is like none gets none.
+  const std::string none = "docs/options.md";
+  for (const std::string& wrong :
+       {std::string(), std::string("x"), std::string("gpu_memory_utilization"),
+        std::string(100000, 'x'), std::string("cache_bytes") + std::string(54, 's')})
+    set(options, wrong, "1", PREFIX_ERR_UNKNOWN_OPTION, {none});
   set(options, std::string("rows\0", 5), "1", PREFIX_ERR_UNKNOWN_OPTION);
 }
 

@@ -116,7 +116,7 @@ enum {
   PREFIX_OK = 0,
   PREFIX_ERR_INVALID_ARGUMENT = 100,   /* a NULL, an empty list, a value that makes no sense */
   PREFIX_ERR_INVALID_UTF8 = 101,       /* text that is not UTF-8 */
-  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names the nearest one */
+  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names one like it */
   PREFIX_ERR_OUT_OF_RANGE = 103,       /* a number outside its limits */
   PREFIX_ERR_STRUCT_TOO_OLD = 104,     /* struct_size is smaller than the first layout */
   PREFIX_ERR_BUFFER_TOO_SMALL = 105,   /* a capacity that is not 0 and too small; see `needed` */
@@ -282,7 +282,7 @@ enum {
 /* Called from any thread of the library, never under one of its locks; text is valid during the
  * call. The thread may be an engine's own: a callback must not wait for one. In it
  * prefix_engine_shutdown answers MISUSE, and what is released for the last time is freed by another
- * thread. */
+ * thread. Messages of calls that it makes go to the polling twin alone. */
 typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user);
 
 /* [any thread] NULL stops it. No call of the one before is running when this returns, unless a
