@@ -116,7 +116,7 @@ enum {
   PREFIX_OK = 0,
   PREFIX_ERR_INVALID_ARGUMENT = 100,   /* a NULL, an empty list, a value that makes no sense */
   PREFIX_ERR_INVALID_UTF8 = 101,       /* text that is not UTF-8 */
-  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names one like it */
+  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message may name one like it */
   PREFIX_ERR_OUT_OF_RANGE = 103,       /* a number outside its limits */
   PREFIX_ERR_STRUCT_TOO_OLD = 104,     /* struct_size is smaller than the first layout */
   PREFIX_ERR_BUFFER_TOO_SMALL = 105,   /* a capacity that is not 0 and too small; see `needed` */

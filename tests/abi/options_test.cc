@@ -354,7 +354,7 @@ TEST(Options, ABiasIsTokensWithNumbers) {
   EXPECT_EQ(get(options, "logit_bias"), "7:1") << "what failed changed nothing";
 }
 
-TEST(Options, UnknownNamesGetTheNearestOne) {
+TEST(Options, UnknownNamesGetOneLikeThem) {
   const Options options = make_options({});
   const std::pair<const char*, const char*> mistakes[] = {
       {"cache_byte", "cache_bytes"}, {"temprature", "temperature"},

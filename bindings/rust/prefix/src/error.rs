@@ -56,7 +56,7 @@ statuses! {
     InvalidArgument = PREFIX_ERR_INVALID_ARGUMENT,
     /// Text that is not UTF-8.
     InvalidUtf8 = PREFIX_ERR_INVALID_UTF8,
-    /// No such option; the message names one like it.
+    /// No such option; the message may name one like it.
     UnknownOption = PREFIX_ERR_UNKNOWN_OPTION,
     /// A number outside its limits.
     OutOfRange = PREFIX_ERR_OUT_OF_RANGE,

@@ -58,7 +58,7 @@ public final class Options extends OptionMethods {
      * @param value a number, a boolean, a text (sizes such as "2G" too), or an array or Iterable of integers or texts; of
      *     an option that takes several texts, one is enough
      * @return this
-     * @throws PrefixException UNKNOWN_OPTION names one like it; INVALID_ARGUMENT, OUT_OF_RANGE
+     * @throws PrefixException UNKNOWN_OPTION may name one like it; INVALID_ARGUMENT, OUT_OF_RANGE
      */
     @Override
     public synchronized Options set(String key, Object value) {

@@ -11,7 +11,7 @@ public enum Status {
     INVALID_ARGUMENT(Constants.PREFIX_ERR_INVALID_ARGUMENT),
     /** Text that is not UTF-8. */
     INVALID_UTF8(Constants.PREFIX_ERR_INVALID_UTF8),
-    /** No such option; the message names one like it. */
+    /** No such option; the message may name one like it. */
     UNKNOWN_OPTION(Constants.PREFIX_ERR_UNKNOWN_OPTION),
     /** A number outside its limits. */
     OUT_OF_RANGE(Constants.PREFIX_ERR_OUT_OF_RANGE),

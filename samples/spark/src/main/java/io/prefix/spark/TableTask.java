@@ -69,7 +69,7 @@ public final class TableTask implements Serializable {
      * @param name see docs/options.md
      * @param value as text
      * @return this
-     * @throws PrefixException UNKNOWN_OPTION names one like it; INVALID_ARGUMENT, OUT_OF_RANGE
+     * @throws PrefixException UNKNOWN_OPTION may name one like it; INVALID_ARGUMENT, OUT_OF_RANGE
      */
     public TableTask option(String name, Object value) {
         Options.of(name, value.toString()); // to tell now, and not on every executor
