@@ -32,8 +32,10 @@ class Info(unittest.TestCase):
         self.assertEqual(model["needed"]["states"], 0)
         shown = prefix("info", SHARED["model"]).stdout
         self.assertIn("architecture", shown)
-        self.assertIn("for 1 sequences of 4,096 tokens", shown)
+        self.assertIn("for 1 sequence of 4,096 tokens: keys", shown)
         self.assertNotIn("state", shown)
+        shown = prefix("info", SHARED["model"], "--batch", "1000").stdout
+        self.assertIn("for 1,000 sequences of 4,096 tokens that share nothing: keys", shown)
 
     def test_what_the_library_warns_of_is_told(self):
         path = SHARED["folder"] / "tied"
@@ -101,7 +103,7 @@ class Info(unittest.TestCase):
                          4 * needed["kv"] + 5 * state)
         shown = prefix("info", path).stdout
         self.assertIn("a state of the recurrent layers", shown)
-        self.assertRegex(shown, "for 1 sequences of 256 tokens .*, states ")
+        self.assertRegex(shown, "for 1 sequence of 256 tokens: .*, states ")
 
     def test_machine(self):
         machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
