@@ -251,19 +251,19 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Half of its letters are those of `key`, or more; null: of none.
+// An option half of whose letters are those of `key`, or more; null: there is none.
 const OptionInfo* nearest(std::string_view key) {
   constexpr size_t kLongest = 64;  // no option has so many letters
   if (key.size() > kLongest) return nullptr;
-  const OptionInfo* nearest = nullptr;
+  const OptionInfo* best = nullptr;
   size_t least = kLongest;
   for (const OptionInfo& o : kTable) {
     const size_t distance = edit_distance(key, o.key);
     if (distance > o.key.size() / 2 || distance >= least) continue;
     least = distance;
-    nearest = &o;
+    best = &o;
   }
-  return nearest;
+  return best;
 }
 
 const OptionInfo& find(std::string_view key) {
