@@ -62,7 +62,7 @@ TEST_F(Levels, TilesOfWholeNumbersInChunks) {
   std::vector<Line> b(kChunks * kColumns);  // two panels of 32 columns a chunk
   for (Line& line : b)
     for (uint8_t& x : line.bytes) x = static_cast<uint8_t>(1 + random_() % 255);
-  for (const int64_t rows : {int64_t{13}, kMaxRows}) {
+  for (const int64_t rows : {int64_t{1}, int64_t{3}, int64_t{4}, int64_t{13}, kMaxRows}) {
     for (const bool both : {true, false}) {
       for (const bool accumulate : {true, false}) {
         expect_same(std::to_string(rows) + " rows in chunks", [&](const KernelTable& kernels) {

@@ -97,7 +97,7 @@ CpuFeatures detect_cpu_features() {
   features.avx512_vnni = features.avx512 && bit(seven.ecx, 11);
   features.avx512_bf16 = features.avx512 && bit(seven_one.eax, 5);
   features.amx_bf16 = tiles && features.avx512_bf16 && bit(seven.edx, 22) && bit(seven.edx, 24);
-  features.amx_int8 = features.amx_bf16 && bit(seven.edx, 25);
+  features.amx_int8 = features.amx_bf16 && features.avx512_vnni && bit(seven.edx, 25);
   features.amx_permitted = features.amx_bf16 && request_amx();
 #elif defined(__aarch64__)
   // What -march=armv8.2-a+dotprod lets the compiler use.

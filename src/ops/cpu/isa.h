@@ -26,7 +26,7 @@ struct CpuFeatures {
   bool avx512_vnni = false;  // besides avx512; no level of its own
   bool avx512_bf16 = false;
   bool amx_bf16 = false;       // AMX-TILE and AMX-BF16, state enabled by the kernel
-  bool amx_int8 = false;       // besides amx_bf16
+  bool amx_int8 = false;       // besides amx_bf16 and avx512_vnni
   bool amx_permitted = false;  // and the process may use it (arch_prctl)
   bool amd = false;
   bool intel = false;

@@ -47,5 +47,7 @@ void fill_kernels_avx_vnni(KernelTable& table);
 void fill_kernels_avx512_vnni(KernelTable& table);
 void fill_kernels_amx_int8(KernelTable& table);
 void fill_kernels_neon_dot(KernelTable& table);
+// GemmKernels::tile_int8 of fill_kernels_avx512_vnni, which the amx level takes for few rows.
+void multiply_int8_avx512_vnni(const TileArgs& args);
 
 }  // namespace prefix::ops

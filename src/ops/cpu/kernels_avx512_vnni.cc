@@ -7,4 +7,6 @@ namespace prefix::ops {
 
 void fill_kernels_avx512_vnni(KernelTable& table) { add_vnni_kernels(table.gemm); }
 
+void multiply_int8_avx512_vnni(const TileArgs& args) { multiply_tile<Int8ByVnni>(args); }
+
 }  // namespace prefix::ops
