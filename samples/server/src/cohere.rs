@@ -10,6 +10,7 @@ use serde_json::{json, Value};
 use crate::app::{Call, Shared};
 use crate::failure::{Failure, Result};
 use crate::ids;
+use crate::openai::usage;
 use crate::ranking::{rank, Cut, Query};
 
 #[derive(Debug, Deserialize)]
@@ -81,7 +82,7 @@ pub async fn rerank(
         "id": ids::next("rerank"),
         "model": app.config.name,
         "results": results,
-        "usage": {"total_tokens": ranking.tokens, "prompt_tokens": ranking.tokens},
+        "usage": usage::of_prompts(&ranking.totals),
         "meta": {"api_version": {"version": "2"}, "billed_units": {"search_units": 1}},
     })))
 }

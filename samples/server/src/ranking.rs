@@ -51,8 +51,7 @@ pub struct Ranking {
     pub places: Vec<prefix::Ranked>,
     /// The texts, for those who want them back.
     pub documents: Vec<String>,
-    /// Tokens of all prompts.
-    pub tokens: u64,
+    pub totals: prefix::JobTotals,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +106,7 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
     }
     Ok(Ranking {
         places,
-        tokens: task.totals()?.tokens_given,
+        totals: task.totals()?,
         documents: std::sync::Arc::try_unwrap(documents).unwrap_or_else(|shared| (*shared).clone()),
     })
 }

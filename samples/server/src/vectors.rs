@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use prefix::{Request, TaskKind, Token, Values};
+use prefix::{JobTotals, Request, TaskKind, Token, Values};
 use serde::Deserialize;
 
 use crate::app::Call;
@@ -36,8 +36,7 @@ pub struct Asked {
 #[derive(Debug)]
 pub struct Vectors {
     pub values: Values,
-    /// Tokens of all prompts.
-    pub tokens: u64,
+    pub totals: JobTotals,
 }
 
 pub async fn embed(call: &Call, asked: Asked) -> Result<Vectors> {
@@ -95,7 +94,7 @@ async fn texts(
         .await?;
     Ok(Vectors {
         values: task.all_values()?,
-        tokens: task.totals()?.tokens_given,
+        totals: task.totals()?,
     })
 }
 
@@ -119,6 +118,6 @@ async fn tokens(
         .await?;
     Ok(Vectors {
         values: job.all_values()?,
-        tokens: job.totals()?.tokens_given,
+        totals: job.totals()?,
     })
 }

@@ -11,6 +11,7 @@ use serde_json::{json, Value};
 
 use crate::app::{Call, Shared};
 use crate::failure::Result;
+use crate::openai::usage;
 use crate::ranking::Cut;
 use crate::vectors::{embed, Input};
 
@@ -71,6 +72,6 @@ pub async fn create(
         "object": "list",
         "data": data,
         "model": app.config.name,
-        "usage": {"prompt_tokens": vectors.tokens, "total_tokens": vectors.tokens},
+        "usage": usage::of_prompts(&vectors.totals),
     })))
 }

@@ -9,5 +9,5 @@ pub mod embeddings;
 mod form;
 mod logprobs;
 pub mod models;
-mod usage;
+pub mod usage;
 pub mod writing;

@@ -1,6 +1,6 @@
-//! `usage` of what is written: where the tokens of prompts came from, and what guesses of texts came to.
+//! `usage`: where the tokens of prompts came from, and of what is written what guesses of texts came to.
 
-use prefix::{ResultInfo, Task};
+use prefix::{JobTotals, ResultInfo, Task};
 use serde_json::{json, Map, Value};
 
 use crate::failure::Result;
@@ -16,6 +16,15 @@ const REASONS: [Reason; 6] = [
     ("granularity", |info| info.miss_granularity),
     ("state", |info| info.miss_state),
 ];
+
+/// Of prompts that are ranked or embedded.
+pub fn of_prompts(totals: &JobTotals) -> Value {
+    json!({
+        "prompt_tokens": totals.tokens_given,
+        "total_tokens": totals.tokens_given,
+        "prompt_tokens_details": {"cached_tokens": totals.tokens_cached + totals.tokens_shared},
+    })
+}
 
 /// Of all texts of a task. A prompt counts once, however many texts it has.
 pub fn of(task: &Task, samples: usize) -> Result<Value> {

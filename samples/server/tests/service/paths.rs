@@ -76,6 +76,14 @@ fn it_ranks() {
         }
         assert!(answer["usage"]["total_tokens"].as_u64().unwrap() > 30);
     }
+    // What all prompts begin with is computed once; the second time all of it is there.
+    let body = json!({"query": "whatever nobody asked before", "documents": DOCUMENTS});
+    let usage = || service.post("/v2/rerank", &body).json(200)["usage"].clone();
+    let cached = |usage: &Value| usage["prompt_tokens_details"]["cached_tokens"].as_u64();
+    let (first, second) = (usage(), usage());
+    let tokens = first["total_tokens"].as_u64().unwrap();
+    assert!((1..tokens).contains(&cached(&first).unwrap()), "{first}");
+    assert_eq!(cached(&second), Some(tokens));
     let objects: Vec<Value> = DOCUMENTS.iter().map(|text| json!({"text": text})).collect();
     let answer = service.post("/v2/rerank", &json!({"query": QUERY, "documents": objects}));
     assert_eq!(answer.json(200)["results"].as_array().unwrap().len(), 3);
@@ -130,7 +138,8 @@ fn it_embeds() {
     let body = json!({"input": [1, 2, 3], "dimensions": 5});
     let answer = service.post("/v1/embeddings", &body).json(200);
     assert_eq!(floats(&answer["data"][0]["embedding"]).len(), 5);
-    assert_eq!(answer["usage"]["prompt_tokens"], 3);
+    let usage = json!({"prompt_tokens": 3, "total_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}});
+    assert_eq!(answer["usage"], usage);
 }
 
 #[test]
