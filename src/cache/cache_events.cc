@@ -34,22 +34,20 @@ void CacheEvents::post(CacheEvent event) {
   if (ring_.size() > capacity_) ring_.pop_front();
 }
 
-CacheEvent CacheEvents::stored(NodeId id, int32_t page_block) {
+// Of the block that ends with this page.
+CacheEvent CacheEvents::stored(PagePlace place) {
   CacheEvent event;
-  event.name_space = tree_.name_space(tree_.node(id));
-  event.block = name_of(keys_.key(id, page_block));
-  const int32_t first = page_block + 1 - block_pages_;
-  if (first > 0) event.parent = name_of(keys_.key(id, first - 1));
+  event.name_space = tree_.name_space(tree_.node(place.node));
+  event.block = name_of(keys_.key(place));
+  const int32_t first = place.block + 1 - block_pages_;
   event.position = first * kPageTokens;
   event.tokens.resize(static_cast<size_t>(block_pages_) * kPageTokens);
-  for (int32_t b = 0; b < block_pages_; ++b) {
-    const int32_t last = (first + b + 1) * kPageTokens - 1;  // its page has all tokens before it
-    const Node& n = tree_.node(tree_.node_at(id, last));
-    tree_.for_each_piece(
-        n, last - n.start, last - n.start + 1, [&](int32_t page, int32_t, int32_t) {
-          std::copy_n(pages_.tokens(page), kPageTokens, event.tokens.data() + b * kPageTokens);
-        });
+  for (int32_t b = block_pages_; b-- > 0; place = page_before(tree_, pages_, place)) {
+    // A page in which a path parts has all tokens before it.
+    std::copy_n(pages_.tokens(place.page), kPageTokens, event.tokens.data() + b * kPageTokens);
+    if (place.block == 0) return event;
   }
+  event.parent = name_of(keys_.key(place));
   return event;
 }
 
@@ -93,8 +91,8 @@ void CacheEvents::taking_state(NodeId id) {
 
 void CacheEvents::post_stored(NodeId id, int32_t from) {
   const Node& n = tree_.node(id);
-  for_each_full_page(tree_, n, from, n.computed, [&](int32_t, int32_t page_block) {
-    if (ends_block(page_block)) post(stored(id, page_block));
+  for_each_full_page(tree_, n, from, n.computed, [&](int32_t page, int32_t page_block) {
+    if (ends_block(page_block)) post(stored({id, page, page_block}));
   });
 }
 
@@ -155,9 +153,9 @@ void CacheEvents::dump(const std::vector<NodeId>& roots,
                        const std::function<void(const CacheEvent&)>& f) {
   for (const NodeId id : nodes_below(roots)) {
     const Node& n = tree_.node(id);
-    for_each_full_page(tree_, n, 0, n.computed, [&](int32_t, int32_t page_block) {
+    for_each_full_page(tree_, n, 0, n.computed, [&](int32_t page, int32_t page_block) {
       if (!ends_block(page_block)) return;
-      CacheEvent event = stored(id, page_block);
+      CacheEvent event = stored({id, page, page_block});
       event.sequence = next_;
       f(event);
     });

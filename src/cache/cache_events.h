@@ -73,7 +73,7 @@ class CacheEvents {
 
  private:
   bool ends_block(int32_t page_block) const { return (page_block + 1) % block_pages_ == 0; }
-  CacheEvent stored(NodeId id, int32_t page_block);
+  CacheEvent stored(PagePlace place);
   template <typename F>
   void posting(const F& f);
   std::vector<NodeId> nodes_below(const std::vector<NodeId>& roots) const;

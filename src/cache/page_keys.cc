@@ -9,31 +9,20 @@ const PageKey& PageKeys::root(NodeId root) {
   return found != roots_.end() ? found->second : roots_[root] = root_key_(root);
 }
 
-PageKey PageKeys::key(NodeId node, int32_t block) {
+PageKey PageKeys::key(PagePlace place) {
   // Up to the first page whose key is known, then down again.
   missing_.clear();
   PageKey parent;
-  NodeId id = tree_.node_at(node, (block + 1) * kPageTokens - 1);
-  int32_t page = -1;
-  for (;;) {
-    if (page < 0) {
-      const Node& n = tree_.node(id);
-      const int32_t offset = (block + 1) * kPageTokens - 1 - n.start;
-      tree_.for_each_piece(n, offset, offset + 1, [&](int32_t p, int32_t, int32_t) { page = p; });
-    }
-    if (pages_.keyed(page)) {
-      parent = known(page);
+  for (;; place = page_before(tree_, pages_, place)) {
+    if (pages_.keyed(place.page)) {
+      parent = known(place.page);
       break;
     }
-    missing_.push_back(page);
-    if (block == 0) {
-      parent = root(tree_.root(tree_.node(id)));
+    missing_.push_back(place.page);
+    if (place.block == 0) {
+      parent = root(tree_.root(tree_.node(place.node)));
       break;
     }
-    --block;
-    const NodeId above = tree_.node_at(id, (block + 1) * kPageTokens - 1);
-    page = above == id ? pages_.previous(page) : -1;
-    id = above;
   }
   for (; !missing_.empty(); missing_.pop_back()) {
     const int32_t at = missing_.back();

@@ -22,6 +22,27 @@
 
 namespace prefix {
 
+// A page of a path: that of `block`, and the node that has the last of its positions.
+struct PagePlace {
+  NodeId node;
+  int32_t page;
+  int32_t block;
+};
+
+// That of a block which the path to `node` fills.
+inline PagePlace page_place(const Tree& tree, NodeId node, int32_t block) {
+  const int32_t last = (block + 1) * kPageTokens - 1;
+  const NodeId at = tree.node_at(node, last);
+  return {at, tree.page_of(at, last), block};
+}
+
+// That of the block before it, which there is: a step of the path, however long its edges are.
+inline PagePlace page_before(const Tree& tree, const PagePool& pages, const PagePlace& place) {
+  const int32_t last = place.block * kPageTokens - 1;
+  if (last < tree.node(place.node).start) return page_place(tree, place.node, place.block - 1);
+  return {place.node, pages.previous(place.page), place.block - 1};
+}
+
 class PageKeys {
  public:
   using RootKey = std::function<PageKey(NodeId root)>;
@@ -36,7 +57,9 @@ class PageKeys {
 
   // The key of page `block` (positions 32 x block and on) of the path to `node`, which is full
   // there.
-  PageKey key(NodeId node, int32_t block);
+  PageKey key(NodeId node, int32_t block) { return key(page_place(tree_, node, block)); }
+  // The same of a page that was found already.
+  PageKey key(PagePlace place);
   // Of a page that keyed() says is known.
   const PageKey& known(int32_t page) const { return keys_[static_cast<size_t>(page)]; }
 
