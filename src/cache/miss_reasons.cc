@@ -24,13 +24,11 @@ uint64_t in_namespace(uint64_t hash, int32_t name_space) {
          0x94d049bb133111ebu;
 }
 
-constexpr uint64_t kStart = 0x2545f4914f6cdd1du;
-
 // Of a whole text, apart from those of pages.
 uint64_t text_hash(std::span<const int32_t> tokens) {
   int32_t page[kPageTokens] = {};
   page[0] = static_cast<int32_t>(tokens.size());
-  uint64_t hash = chain(~kStart, page);
+  uint64_t hash = chain(~MissReasons::kStart, page);
   for (size_t at = 0; at < tokens.size(); at += kPageTokens) {
     const auto piece = tokens.subspan(at, std::min<size_t>(kPageTokens, tokens.size() - at));
     std::fill(std::ranges::copy(piece, page).out, std::end(page), 0);
@@ -47,29 +45,29 @@ MissReasons::Entry* MissReasons::find(uint64_t hash) {
   return at == set.end() ? nullptr : &*at;
 }
 
-void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched,
-                        MissCounts& counts) {
-  const auto n = static_cast<int32_t>(tokens.size());
-  const int32_t pages = n / kPageTokens;
-  uint64_t hash = kStart;
-  int64_t MissCounts::* reason = &MissCounts::first_seen;
-  int32_t counted = matched;
-  for (int32_t b = 0; b < pages; ++b) {
-    hash = chain(hash, tokens.data() + b * kPageTokens);
-    const int32_t end = (b + 1) * kPageTokens;
+MissReasons::Seen MissReasons::count(int32_t name_space, Seen seen, std::span<const int32_t> tokens,
+                                     int32_t matched, MissCounts& counts) {
+  const int32_t begin = seen.pages * kPageTokens;
+  const int32_t n = begin + static_cast<int32_t>(tokens.size());
+  int32_t counted = std::max(matched, begin);
+  for (; seen.pages < n / kPageTokens; ++seen.pages) {
+    seen.hash = chain(seen.hash, tokens.data() + seen.pages * kPageTokens - begin);
+    const int32_t end = (seen.pages + 1) * kPageTokens;
     if (end > matched) {
-      reason = reason_of(hash, name_space);
-      counts.*reason += end - counted;
+      seen.reason = reason_of(seen.hash, name_space);
+      counts.*seen.reason += end - counted;
       counted = end;
     }
+    see(seen.hash, name_space);
+  }
+  if (seen.pages == 0 && n > 0) {
+    const uint64_t hash = text_hash(tokens);
+    seen.reason = reason_of(hash, name_space);
     see(hash, name_space);
   }
-  if (pages == 0 && n > 0) {
-    hash = text_hash(tokens);
-    reason = reason_of(hash, name_space);
-    see(hash, name_space);
-  }
-  counts.*reason += n - counted;  // what does not fill a page goes with the page before it
+  // What does not fill a page goes with the page before it.
+  counts.*seen.reason += n - counted;
+  return seen;
 }
 
 void MissReasons::count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found,
@@ -118,22 +116,37 @@ void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
 }
 
 void MissReasons::path_made_room(const Tree& tree, NodeId id, int32_t from) {
+  hash_path(tree, id);
+  const Node& n = tree.node(id);
+  const int32_t name_space = tree.name_space(n);
+  for (auto b = static_cast<size_t>((n.start + from) / kPageTokens); b < hashes_.size(); ++b)
+    if (Entry* e = find(in_namespace(hashes_[b], name_space))) e->made_room = true;
+}
+
+// Leaves that make room one after the other have most of their paths in common, or are the same one
+// with fewer pages: what the last path told stays as long as the tree only loses something.
+void MissReasons::hash_path(const Tree& tree, NodeId id) {
   path_.clear();
   for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent) path_.push_back(up);
-  const int32_t name_space = tree.name_space(tree.node(id));
-  uint64_t hash = kStart;
-  for (; !path_.empty(); path_.pop_back()) {
-    const NodeId at = path_.back();
-    const Node& n = tree.node(at);
-    int32_t position = n.start;
+  std::ranges::reverse(path_);
+  size_t same = 0;
+  if (hashed_growth_ == tree.growth())
+    same = static_cast<size_t>(std::ranges::mismatch(path_, hashed_path_).in1 - path_.begin());
+  hashed_growth_ = -1;  // until all of it is there
+  hashes_.resize(same > 0 ? static_cast<size_t>(tree.node(path_[same - 1]).end() / kPageTokens)
+                          : 0);
+  uint64_t hash = hashes_.empty() ? kStart : hashes_.back();
+  for (size_t i = same; i < path_.size(); ++i) {
+    const Node& n = tree.node(path_[i]);
     tree.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t slot, int32_t count) {
-      position += count;
       if (slot + count != kPageTokens) return;
       hash = chain(hash, tree.page_tokens(page));
-      if (at != id || position <= n.start + from) return;
-      if (Entry* e = find(in_namespace(hash, name_space))) e->made_room = true;
+      hashes_.push_back(hash);
+      ++hashed_pages_;
     });
   }
+  std::swap(path_, hashed_path_);
+  hashed_growth_ = tree.growth();
 }
 
 }  // namespace prefix

@@ -28,9 +28,16 @@ class MissReasons {
  public:
   MissReasons() : table_(kWays << kSetBits) {}
 
+  // Whole pages of a text that were counted, and why the last of them was not in the tree.
+  static constexpr uint64_t kStart = 0x2545f4914f6cdd1du;
+  struct Seen {
+    int32_t pages = 0;
+    uint64_t hash = kStart;
+    int64_t MissCounts::* reason = &MissCounts::first_seen;
+  };
   // A request comes whose first `matched` tokens the tree has: adds the others to its counts, and
-  // remembers all.
-  void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched,
+  // remembers all. `tokens` come behind what was seen of it already; returns what is then.
+  Seen count(int32_t name_space, Seen seen, std::span<const int32_t> tokens, int32_t matched,
              MissCounts& counts);
   // The same where all of them are there or none is of use.
   void count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found,
@@ -39,6 +46,8 @@ class MissReasons {
   void made_room(const Tree& tree, NodeId id, int32_t from);
 
   size_t metadata_bytes() const { return table_.capacity() * sizeof(Entry); }
+  // Of paths that made room, in all.
+  int64_t hashed_pages() const { return hashed_pages_; }
 
  private:
   static constexpr int kSetBits = 14;
@@ -54,12 +63,19 @@ class MissReasons {
   void remember(const Entry& entry);
   void text_made_room(const Tree& tree, NodeId id);
   void path_made_room(const Tree& tree, NodeId id, int32_t from);
+  void hash_path(const Tree& tree, NodeId id);
   std::span<Entry> set_of(uint64_t hash) {
     return std::span(table_).subspan((hash >> (64 - kSetBits)) * kWays, kWays);
   }
 
   std::vector<Entry> table_;
   std::vector<NodeId> path_;  // scratch
+  // The last path that made room, from its first node on, the hash of each of its full pages, and
+  // the growth of the tree then.
+  std::vector<NodeId> hashed_path_;
+  std::vector<uint64_t> hashes_;
+  int64_t hashed_growth_ = -1;
+  int64_t hashed_pages_ = 0;
 };
 
 }  // namespace prefix

@@ -31,6 +31,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -113,7 +114,7 @@ class PagePool {
   // Gives a hollow page a frame; the caller has checked available(), or takes from what was set
   // aside for it.
   void fill(int32_t number) {
-    if (free_frames() > 0) dirty_.push_back(free_frame(free_frames() - 1));  // the one that it gets
+    if (free_frames() > 0) list_dirty(free_frame(free_frames() - 1));  // the one that it gets
     give_frame(number);
   }
   // The same from a band.
@@ -190,10 +191,13 @@ class PagePool {
   void unreserve(int32_t pages) { reserved_ -= pages; }
 
   // Frames.
-  std::vector<int32_t> take_dirty() { return std::exchange(dirty_, {}); }
-  // Every byte of a page that was just allocated has been written: it need not be zeroed. It may be
-  // listed twice, when it was freed and handed out again since.
-  void set_clean(int32_t number) { std::erase(dirty_, frame(number)); }
+  std::vector<int32_t> take_dirty() {
+    std::vector<int32_t> taken = std::exchange(dirty_, {});
+    std::erase_if(taken, [this](int32_t frame) { return !mark_dirty(frame, false); });
+    return taken;
+  }
+  // Every byte of a page that was just allocated has been written: it need not be zeroed.
+  void set_clean(int32_t number) { mark_dirty(frame(number), false); }
 
   size_t metadata_bytes() const {
     return chunks_.size() * sizeof(Chunk) + scored_chunks_ * kChunkSlots * sizeof(float);
@@ -216,6 +220,7 @@ class PagePool {
     int32_t frames[kChunkPages];
     int32_t free_frames[kChunkPages];  // this part of the stack
     int32_t tokens[kChunkSlots];
+    std::bitset<kChunkPages> dirty;     // by frame: those of dirty_ that are to be zeroed
     std::unique_ptr<float[]> logprobs;  // null until one is known
   };
 
@@ -243,6 +248,16 @@ class PagePool {
   int32_t free_frames() const { return frames_ - used_; }
   // The stack has room for as many as there are pages, and there are no more frames than pages.
   int32_t& free_frame(int32_t place) { return chunk(place).free_frames[place % kChunkPages]; }
+  bool mark_dirty(int32_t frame, bool is) {  // returns what it was
+    auto mark = chunk(frame).dirty[static_cast<size_t>(frame % kChunkPages)];
+    const bool was = mark;
+    mark = is;
+    return was;
+  }
+  // One that was cleaned since and is handed out again is listed twice.
+  void list_dirty(int32_t frame) {
+    if (!mark_dirty(frame, true)) dirty_.push_back(frame);
+  }
   void give_frame(int32_t number) {
     frame_of(number) = free_frames() > 0 ? free_frame(free_frames() - 1) : frames_++;
     --hollow_;

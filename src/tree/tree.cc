@@ -32,6 +32,7 @@ void Tree::prepare(int32_t nodes, int32_t pages) {
 }
 
 NodeId Tree::add_node(int32_t root) {
+  ++growth_;
   const NodeId id = nodes_.add();
   nodes_[id].root = root;
   nodes_[id].last_use = tick_;
@@ -217,6 +218,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
 
 // Gives the node pages for `tokens`, which continue its edge.
 void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow) {
+  ++growth_;
   Node& n = nodes_[id];
   size_t written = 0;
   while (written < tokens.size()) {

@@ -96,7 +96,7 @@ class Tree {
   // Whose adapter computes what is below the root; 0: the model alone.
   int32_t adapter(const Node& n) const { return roots_[static_cast<size_t>(n.root)].adapter; }
   int32_t name_space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].name_space; }
-  // In tokens; quota 0: none. Costs a pass over the tree.
+  // In tokens; quota 0: none. Costs a pass over what the namespace has, and over the roots.
   void set_limits(int32_t name_space, int64_t floor, int64_t quota);
   int64_t tokens_of(int32_t name_space) const;
   int64_t quota(int32_t name_space) const;  // INT32_MAX: none
@@ -278,7 +278,7 @@ class Tree {
   // The same for pages that were taken already, of a state of this node; the pool is not asked.
   bool make_quota_room(NodeId id, int32_t pages);
   size_t state_count() const { return states_.size(); }
-  int64_t state_page_count() const;
+  int64_t state_page_count() const { return state_pages_; }
   int64_t state_evictions() const { return state_evictions_; }
 
   // --- eviction ---
@@ -331,6 +331,9 @@ class Tree {
   // Rises when what did not fit may fit now.
   int64_t changes() const { return changes_; }
   int64_t created(NodeId id) const { return state_.created[static_cast<size_t>(id)]; }
+  // Rises when a node is made or gets tokens: as long as it stays, a number means the same node and
+  // the tokens of a path are those that they were, as far as they are there.
+  int64_t growth() const { return growth_; }
 
   // Throws kInternal when an invariant is broken (tests and debug builds).
   void check() const;
@@ -468,6 +471,7 @@ class Tree {
   bool update_queue(NodeId id) noexcept;
   void queue_or_evict(NodeId id, EvictReason why);
   std::vector<NodeId> queued_leaves() const;
+  std::vector<NodeId> queued_leaves(const Namespace* space) const;
   static bool may_go(const Node& n) {
     return n.length > 0 && n.subtree_locks == 0 && n.first_child == kNoNode;
   }
@@ -511,6 +515,7 @@ class Tree {
   std::unordered_map<NodeId, State> states_;
   StateQueue state_queue_;  // those that may go
   int64_t state_evictions_ = 0;
+  int64_t state_pages_ = 0;          // of all that nodes own
   int32_t held_state_pages_ = 0;     // of pinned states, and those without a node:
   int32_t loose_state_pages_ = 0;    // taken, and not yet a node's
   std::vector<Namespace*> limited_;  // those with a queue of their own,
@@ -523,6 +528,7 @@ class Tree {
   bool keep_created_;
   int64_t tick_ = 0;
   int64_t changes_ = 0;
+  int64_t growth_ = 0;
   int64_t tokens_ = 0;
   int64_t held_tokens_ = 0;
   int64_t evictions_ = 0;

@@ -44,8 +44,7 @@ void Tree::queue_or_evict(NodeId id, EvictReason why) {
 
 void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   Namespace& s = namespaces_.try_emplace(name_space).first->second;
-  std::vector<NodeId> waiting = queued_leaves();
-  std::erase_if(waiting, [&](NodeId id) { return &space_of(nodes_[id]) != &s; });
+  const std::vector<NodeId> waiting = queued_leaves(&s);
   std::unique_ptr<EvictionQueue> own;
   Offers offer;
   if (floor > 0 || quota > 0) {
@@ -70,6 +69,23 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   make_room_in(name_space, 0);  // what is in use stays
 }
 
+// By number, of one namespace.
+std::vector<NodeId> Tree::queued_leaves(const Namespace* space) const {
+  std::vector<NodeId> leaves;
+  for (const Root& root : roots_) {
+    if (root.space != space) continue;
+    for (NodeId id = root.node; id != kNoNode;) {
+      if (nodes_[id].queued) leaves.push_back(id);
+      NodeId next = nodes_[id].first_child;
+      for (; next == kNoNode && id != root.node; id = nodes_[id].parent) next = nodes_[id].next;
+      id = next;
+    }
+  }
+  std::ranges::sort(leaves);
+  return leaves;
+}
+
+// The same of all.
 std::vector<NodeId> Tree::queued_leaves() const {
   std::vector<NodeId> leaves;
   for (NodeId id = 0; id < nodes_.limit(); ++id)

@@ -64,6 +64,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   loose_state_pages_ -= count;
   Namespace& s = space_of(n);
   s.state_tokens += int64_t{count} * kPageTokens;
+  state_pages_ += count;
   offer_changes(s);
   update_state(id);
   update_queue(id);
@@ -92,6 +93,7 @@ std::vector<int32_t> Tree::take_state(NodeId id) {
   loose_state_pages_ += count;
   Namespace& s = space_of(nodes_[id]);
   s.state_tokens -= int64_t{count} * kPageTokens;
+  state_pages_ -= count;
   offer_changes(s);
   states_.erase(id);
   update_queue(id);
@@ -127,12 +129,6 @@ void Tree::exempt_state(NodeId id) {
   State& state = states_.at(id);
   // That it was asked for is saved with it, so it has to be saved again.
   if (!std::exchange(state.exempt, true)) pages_.set_saved(state.pages.front(), 0);
-}
-
-int64_t Tree::state_page_count() const {
-  int64_t tokens = 0;
-  for (const auto& [number, space] : namespaces_) tokens += space.state_tokens;
-  return tokens / kPageTokens;
 }
 
 NodeId Tree::state_of(NodeId root, std::span<const int32_t> tokens) const {
@@ -318,8 +314,12 @@ void Tree::check_states(std::vector<int32_t>& owners) const {
     }
   }
   PREFIX_CHECK(queued == state_queue_.size() && held == held_state_pages_);
-  for (const auto& [number, space] : namespaces_)
+  int64_t tokens = 0;
+  for (const auto& [number, space] : namespaces_) {
     PREFIX_CHECK(of_namespace[number] == space.state_tokens);
+    tokens += space.state_tokens;
+  }
+  PREFIX_CHECK(tokens == state_pages_ * kPageTokens);
 }
 
 }  // namespace prefix

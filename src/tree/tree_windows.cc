@@ -119,6 +119,7 @@ int32_t Tree::lasting(const Node& n) const {
 }
 
 int32_t Tree::kept_pages(const Node& n) const {
+  if (pages_.hollow_pages() == 0) return page_count(n);
   int32_t kept = 0;
   for_each_piece(n, 0, n.length,
                  [&](int32_t page, int32_t, int32_t) { kept += pages_.hollow(page) ? 0 : 1; });
@@ -183,21 +184,19 @@ std::vector<int32_t> Tree::pages_to_own(NodeId id, int32_t from, int32_t compute
   return found;
 }
 
+// Parents before children, in one pass: what goes with a leaf are nodes that have no other one below
+// them, so the next one of the pass stays.
 void Tree::prune_behind(NodeId id, int32_t from, int32_t end) {
   offer_changes(space_of(nodes_[id]));
   const NodeId top = node_at(id, from);
-  const auto next_leaf = [&] {
-    for (NodeId at = top;;) {
-      const Node& n = nodes_[at];
-      if (may_go(n) && resumable(at, n.end()) < n.end()) return at;
-      // What comes below where the window ends does not see them.
-      const NodeId below = n.end() >= end + window_ ? kNoNode : n.first_child;
-      while (below == kNoNode && at != top && nodes_[at].next == kNoNode) at = nodes_[at].parent;
-      if (below == kNoNode && at == top) return kNoNode;
-      at = below != kNoNode ? below : nodes_[at].next;
-    }
-  };
-  for (NodeId leaf = next_leaf(); leaf != kNoNode; leaf = next_leaf()) prune(leaf, true);
+  for (NodeId at = top, next; at != kNoNode; at = next) {
+    const Node& n = nodes_[at];
+    // What comes below where the window ends does not see them.
+    next = n.end() >= end + window_ ? kNoNode : n.first_child;
+    for (NodeId up = at; next == kNoNode && up != top; up = nodes_[up].parent)
+      next = nodes_[up].next;
+    if (may_go(n) && resumable(at, n.end()) < n.end()) prune(at, true);
+  }
 }
 
 bool Tree::make_way(NodeId* from, int32_t length, int32_t token) {

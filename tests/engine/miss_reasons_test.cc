@@ -102,6 +102,57 @@ TEST_F(MissReasonsTest, ItWasKeptWhenItsTailMadeRoom) {
   EXPECT_EQ(run(*engine, text(1)), (Misses{.budget = 32, .evicted = 64}));
 }
 
+// What was noted of a path serves those that make room after it, as long as nothing new has come.
+TEST(MissReasons, WhatMakesRoomOneAfterTheOtherIsHashedOnce) {
+  constexpr int32_t kPath = 40, kLeaves = 50;
+  PagePool pool(200);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  MissReasons misses;
+  TreeObserver observer;
+  observer.evicting = [&](NodeId id, int32_t from, EvictReason) {
+    misses.made_room(tree, id, from);
+  };
+  tree.set_observer(std::move(observer));
+  const auto pages = [](int32_t first, int32_t n) {
+    std::vector<int32_t> tokens(static_cast<size_t>(n * kPageTokens), 3);
+    tokens[0] = first;
+    return tokens;
+  };
+  const auto behind = [&](std::vector<int32_t> tokens, int32_t first, int32_t n) {
+    const std::vector<int32_t> more = pages(first, n);
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    return tokens;
+  };
+  const auto count = [&](const std::vector<int32_t>& tokens) {
+    MissCounts counts;
+    misses.count(0, {}, tokens, 0, counts);
+    return Misses::of(counts);
+  };
+  const auto cache = [&](const std::vector<int32_t>& tokens) {
+    count(tokens);
+    const NodeId node = tree.attach(tree.match(root, tokens), tokens, {});
+    tree.set_computed(node, tree.node(node).length);
+    tree.unlock(node, true);
+  };
+  const std::vector<int32_t> path = pages(1, kPath);
+  cache(path);
+  for (int32_t i = 0; i < kLeaves; ++i) cache(behind(path, 100 + i, 1));
+  tree.trim(kPath);
+  EXPECT_EQ(misses.hashed_pages(), kPath + kLeaves);
+  for (int32_t left = kPath - 1; left >= 30; --left) tree.trim(left);
+  EXPECT_EQ(misses.hashed_pages(), kPath + kLeaves) << "shorter paths have nothing new";
+  EXPECT_EQ(count(behind(path, 100, 1)), (Misses{.budget = 11 * 32, .evicted = 30 * 32}));
+  EXPECT_EQ(count(behind(path, 149, 1)), (Misses{.budget = 1 * 32, .evicted = 40 * 32}))
+      << "counted once more since";
+
+  const std::vector<int32_t> kept(path.begin(), path.begin() + 30 * kPageTokens);
+  const std::vector<int32_t> other = behind(kept, 7, 10);
+  cache(other);
+  tree.trim(25);
+  EXPECT_EQ(count(other), (Misses{.budget = 15 * 32, .evicted = 25 * 32}));
+}
+
 // They fill no page, and stand in the table as a whole.
 TEST_F(MissReasonsTest, ShortPromptsHaveReasonsToo) {
   const auto engine = open_engine(4);
@@ -174,7 +225,7 @@ TEST(MissReasonsOfManyPages, TheLastOnesAreRemembered) {
   MissCounts counts;
   const auto ask = [&](int32_t first, int32_t end) {
     std::vector<int32_t> tokens(kPageTokens, 1);
-    for (tokens[0] = first; tokens[0] < end; ++tokens[0]) reasons.count(0, tokens, 0, counts);
+    for (tokens[0] = first; tokens[0] < end; ++tokens[0]) reasons.count(0, {}, tokens, 0, counts);
   };
   ask(0, 3 * kPages);
   EXPECT_EQ(counts.first_seen, 3 * kPages * kPageTokens);

@@ -308,5 +308,23 @@ TEST(PagePool, FramesAreAsManyAsThereAre) {
   EXPECT_EQ(pool.frame(c), 0);
 }
 
+TEST(PagePool, AFrameThatWasWrittenIsZeroedWhenAnotherOneGetsIt) {
+  PagePool pool(2);
+  std::vector<int32_t> pages = {pool.allocate(-1), pool.allocate(-1)};
+  const auto hand_out_again = [&](size_t i) {
+    pool.release(pages[i]);
+    pages[i] = pool.allocate(-1);
+  };
+  hand_out_again(0);
+  hand_out_again(1);
+  pool.set_clean(pages[0]);
+  EXPECT_EQ(pool.take_dirty(), std::vector<int32_t>{pool.frame(pages[1])});
+  hand_out_again(0);
+  pool.set_clean(pages[0]);
+  hand_out_again(0);
+  EXPECT_EQ(pool.take_dirty(), std::vector<int32_t>{pool.frame(pages[0])}) << "once";
+  EXPECT_TRUE(pool.take_dirty().empty());
+}
+
 }  // namespace
 }  // namespace prefix

@@ -35,16 +35,25 @@ void Accounting::count_misses(RunningRequest& request, bool whole) {
     misses_.count_whole(spec.name_space, spec.tokens, request.sequences.front().found > 0, missed);
     return;
   }
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  const auto whole_pages =
+      std::span(spec.tokens).first(static_cast<size_t>(prompt / kPageTokens * kPageTokens));
+  MissReasons::Seen seen;  // of the prompt: the pages that all choices have in common
   for (const Sequence& s : request.sequences) {
     if (s.choice < 0) {
-      misses_.count(spec.name_space, spec.tokens, s.found, missed);
+      misses_.count(spec.name_space, {}, spec.tokens, s.found, missed);
       continue;
     }
+    const bool first = s.choice == 0;
+    if (first)
+      seen = misses_.count(spec.name_space, seen, whole_pages,
+                           std::min(s.found, static_cast<int32_t>(whole_pages.size())), missed);
     const std::vector<int32_t>& choice = spec.choices[static_cast<size_t>(s.choice)];
-    std::vector<int32_t> tokens = spec.tokens;
-    tokens.insert(tokens.end(), choice.begin(), choice.end());
-    const auto before = s.choice > 0 ? static_cast<int32_t>(spec.tokens.size()) : 0;
-    misses_.count(spec.name_space, tokens, std::max(s.found, before), missed);
+    std::vector<int32_t> behind(spec.tokens.begin() + std::ssize(whole_pages), spec.tokens.end());
+    behind.insert(behind.end(), choice.begin(), choice.end());
+    misses_.count(spec.name_space, seen, behind, first ? s.found : std::max(s.found, prompt),
+                  missed);
+    seen.reason = MissReasons::Seen{}.reason;  // the others have nothing to add to it
   }
 }
 
