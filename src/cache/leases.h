@@ -8,9 +8,10 @@
 // nothing could go on from there.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "tree/tree.h"
 
@@ -26,8 +27,10 @@ class Leases {
   // until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
   int64_t add(NodeId node, int64_t until_ms) {
     const bool state = tree_.has_state(node);
+    Ends end;
+    if (until_ms > 0) end.emplace(until_ms, last_ + 1);
     leases_[++last_] = {node, until_ms, state};
-    if (until_ms > 0) next_end_ms_ = std::min(next_end_ms_, until_ms);
+    ends_.merge(end);
     tree_.lock(node);
     if (state) {
       tree_.keep_state(node);
@@ -39,21 +42,27 @@ class Leases {
   bool remove(int64_t lease) {
     const auto found = leases_.find(lease);
     if (found == leases_.end()) return false;
+    ends_.erase({found->second.until_ms, lease});
     if (found->second.state) tree_.unpin_state(found->second.node);
     tree_.unlock(found->second.node, keep_);
     leases_.erase(found);
     return true;
   }
+  // Takes no memory. Those that are over end in the order in which they were made.
   void expire(int64_t now_ms) {
-    if (now_ms < next_end_ms_) return;
-    next_end_ms_ = INT64_MAX;
-    remove_if([&](const Lease& l) {
-      if (l.until_ms > now_ms) next_end_ms_ = std::min(next_end_ms_, l.until_ms);
-      return l.until_ms > 0 && l.until_ms <= now_ms;
-    });
+    Ends over;  // by number first
+    while (!ends_.empty() && ends_.begin()->first <= now_ms) {
+      Ends::node_type end = ends_.extract(ends_.begin());
+      std::swap(end.value().first, end.value().second);
+      over.insert(std::move(end));
+    }
+    for (const auto& [lease, until_ms] : over) remove(lease);
   }
   void end_in(int32_t name_space) {
-    remove_if([&](const Lease& l) { return tree_.name_space(tree_.node(l.node)) == name_space; });
+    for (auto at = leases_.begin(); at != leases_.end();) {
+      const auto& [lease, here] = *at++;
+      if (tree_.name_space(tree_.node(here.node)) == name_space) remove(lease);
+    }
   }
 
  private:
@@ -62,19 +71,13 @@ class Leases {
     int64_t until_ms;
     bool state;  // of the node, pinned
   };
-  template <typename Ends>
-  void remove_if(const Ends& ends) {
-    for (auto at = leases_.begin(); at != leases_.end();) {
-      const auto here = at++;
-      if (ends(here->second)) remove(here->first);
-    }
-  }
+  using Ends = std::set<std::pair<int64_t, int64_t>>;  // time, lease
 
   Tree& tree_;
   const bool keep_;
   std::map<int64_t, Lease> leases_;
   int64_t last_ = 0;
-  int64_t next_end_ms_ = INT64_MAX;  // at the earliest
+  Ends ends_;  // of those that have one
 };
 
 }  // namespace prefix

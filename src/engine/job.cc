@@ -71,6 +71,7 @@ void Job::cancel(size_t i) {
 
 // After the mark: who sees the count finds it.
 void Job::count_cancel() {
+  cancel_any_ = true;
   std::lock_guard lock(mutex_);
   if (cancels_) {
     ++*cancels_;

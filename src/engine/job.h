@@ -100,6 +100,8 @@ class Job {
 
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
+  // Of any request, since the last call.
+  bool take_cancel() { return cancel_any_ && cancel_any_.exchange(false); }
   // Each call of cancel() adds one to it, those before one in all.
   void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
@@ -151,7 +153,7 @@ class Job {
   std::vector<RequestSpec> specs_;
   std::vector<RequestResult> results_;
   std::vector<std::atomic<bool>> cancelled_;
-  std::atomic<bool> cancel_all_{false};
+  std::atomic<bool> cancel_all_{false}, cancel_any_{false};
   std::shared_ptr<std::atomic<uint64_t>> cancels_;  // null: the scheduler has not taken the job yet
   bool cancelled_before_ = false;
   std::mutex mutex_;

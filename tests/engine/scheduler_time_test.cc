@@ -55,6 +55,36 @@ TEST_F(SchedulerTest, DeadlinesPassOneAfterTheOther) {
   }
 }
 
+TEST_F(SchedulerTest, NobodyLooksAtJobsOfWhichNothingWasCancelledOrIsOverdue) {
+  submit({generate(text(1, 3), 3000)});
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int32_t i = 0; i < 50; ++i) {
+    RequestSpec spec = generate(text(2, 3), 3000);
+    spec.deadline_ms = 100 + i;
+    jobs.push_back(submit({spec, spec}));
+  }
+  const auto looks = [&] {
+    const int64_t before = scheduler->counters().looks;
+    step();
+    return scheduler->counters().looks - before;
+  };
+  const int64_t of_a_plan = (step(), looks());
+  jobs[20]->cancel(1);
+  EXPECT_EQ(looks(), of_a_plan + 2);
+  EXPECT_TRUE(jobs[20]->finished(1));
+  EXPECT_FALSE(jobs[20]->finished(0));
+  EXPECT_EQ(looks(), of_a_plan);
+  clock.advance(100ms + 1us);
+  EXPECT_EQ(looks(), of_a_plan + 2);
+  EXPECT_TRUE(jobs[0]->done());
+  EXPECT_FALSE(jobs[1]->done());
+  clock.advance(19ms);
+  looks();
+  clock.advance(1ms);
+  EXPECT_EQ(looks(), of_a_plan + 1) << "the one that is left of it";
+  EXPECT_TRUE(jobs[20]->done());
+}
+
 // The longest deadline there is lies in the future.
 TEST_F(SchedulerTest, AnEndlessDeadlineNeverPasses) {
   RequestSpec spec = generate({1, 2, 3}, 5);
@@ -127,6 +157,25 @@ TEST_F(SchedulerTest, ALeaseEndsWhenItsTimeIsUpAndNotBefore) {
   EXPECT_FALSE(scheduler->remove_lease(brief));
   EXPECT_EQ(tree->match(scheduler->roots().root_of(0, 64, 0), tokens).computed, 64)
       << "it was only let go of";
+}
+
+// The order in which leases end is that of the uses of their paths, and so of their eviction.
+TEST_F(SchedulerTest, LeasesThatEndTogetherEndAsTheyWereMade) {
+  std::vector<NodeId> nodes;
+  for (int32_t i = 1; i <= 3; ++i) {
+    submit({logits_of(text(i, 64))});
+    finish_all();
+    nodes.push_back(tree->match(scheduler->roots().root_of(0, 64, 0), text(i, 64)).node);
+  }
+  scheduler->add_lease(nodes[2], 30);
+  scheduler->add_lease(nodes[0], 20);
+  scheduler->add_lease(nodes[1], 10);
+  scheduler->add_lease(nodes[1], 1000);
+  clock.advance(31ms);
+  scheduler->expire_cache();
+  EXPECT_LT(tree->node(nodes[2]).last_use, tree->node(nodes[0]).last_use);
+  EXPECT_LT(tree->node(nodes[0]).last_use, tree->node(nodes[1]).last_use);
+  EXPECT_EQ(tree->held_tokens(), 64);
 }
 
 TEST_F(SchedulerTest, APinWithoutAnEndStays) {

@@ -15,8 +15,15 @@ bool goes_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobSt
 }  // namespace
 
 void JobQueue::add(std::shared_ptr<JobState> state) {
-  auto at = queued_.end();
-  while (at != queued_.begin() && (*std::prev(at))->priority < state->priority) --at;
+  // From both ends: most jobs go behind all that wait, or before most of them.
+  auto at = queued_.begin();
+  for (auto back = queued_.end(); at != back && (*at)->priority >= state->priority; ++at) {
+    if ((*std::prev(back))->priority >= state->priority) {
+      at = back;
+      break;
+    }
+    --back;
+  }
   at = queued_.insert(at, std::move(state));
   (*at)->place = at;
 }

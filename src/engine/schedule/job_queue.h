@@ -46,11 +46,19 @@ class JobQueue {
   // Who waited for a fetch that has ended is looked at again, in the place where it was.
   void end_waits();
 
-  // Takes out the waiting requests of which ends(request) is true; it may call finish_one().
+  // f(job)
   template <typename F>
-  void erase_if(const F& ends) {
+  void for_each(const F& f) {
+    for (Jobs* jobs : {&queued_, &engaged_})
+      for (const std::shared_ptr<JobState>& state : *jobs) f(*state);
+  }
+  // Takes out the waiting requests of jobs that are due and of which ends(request) is true; it may
+  // call finish_one().
+  template <typename F>
+  void erase_due_if(const F& ends) {
     for (auto at = queued_.begin(); at != queued_.end();) {
       JobState& state = **at++;
+      if (!state.due) continue;
       std::erase_if(state.waiting, [&](const WaitingRequest& w) {
         if (!ends(w)) return false;
         forget(w);
@@ -58,7 +66,9 @@ class JobQueue {
       });
       leave_if_empty(state);
     }
-    for (FetchWait& wait : fetch_waits_) std::erase_if(wait.requests, ends);
+    for (FetchWait& wait : fetch_waits_)
+      std::erase_if(wait.requests,
+                    [&](const WaitingRequest& w) { return w.state->due && ends(w); });
     drop_empty_waits();
   }
 

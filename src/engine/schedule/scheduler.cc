@@ -70,12 +70,13 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     const RequestSpec& first = j.spec(state->waiting.front().index);
     state->one_priority = state->one_priority && j.spec(i).priority == first.priority;
     state->one_namespace = state->one_namespace && j.spec(i).name_space == first.name_space;
-    next_deadline_ = std::min(next_deadline_, deadline_of(j, i));
+    state->deadline = std::min(state->deadline, deadline_of(j, i));
   }
   state->waiting.sort([&](const WaitingRequest& a, const WaitingRequest& b) {
     return j.spec(a.index).priority > j.spec(b.index).priority;
   });
   for (WaitingRequest& w : state->waiting) w.rank = state->unfinished++;
+  next_deadline_ = std::min(next_deadline_, state->deadline);
   const auto waiting = static_cast<int64_t>(state->unfinished);
   const int64_t failed = state->totals.failed;
   const JobState& there = *state;
@@ -109,12 +110,17 @@ int64_t Scheduler::deadline_of(const Job& job, size_t index) const {
   return submitted + ms * kNsPerMs;
 }
 
+// Of jobs where nothing was cancelled and no deadline has passed no request is looked at.
 void Scheduler::expire_requests() {
   const int64_t now = ns_of(now_() - start_);
   const uint64_t cancels = *cancels_;
   if (std::exchange(cancels_seen_, cancels) == cancels && now <= next_deadline_) return;
-  next_deadline_ = INT64_MAX;
-  const auto verdict = [&](const Job& job, size_t index, std::string* message) {
+  jobs_.for_each([&](JobState& state) {
+    state.due = state.job->take_cancel() || now > state.deadline;
+    if (state.due) state.deadline = INT64_MAX;
+  });
+  const auto verdict = [&](JobState& state, size_t index, std::string* message) {
+    const Job& job = *state.job;
     if (job.cancel_requested(index)) {
       *message = "cancelled by the caller";
       return Code::kCancelled;
@@ -125,19 +131,24 @@ void Scheduler::expire_requests() {
                      " passed before the request was finished");
       return Code::kDeadline;
     }
-    next_deadline_ = std::min(next_deadline_, deadline);
+    state.deadline = std::min(state.deadline, deadline);
     return Code::kOk;
   };
   std::string message;
   for (const std::unique_ptr<RunningRequest>& request : running_) {
-    const Code code = verdict(*request->state->job, request->index, &message);
+    if (!request->state->due) continue;
+    const Code code = verdict(*request->state, request->index, &message);
     if (code != Code::kOk) finish(*request, code, message);
   }
-  jobs_.erase_if([&](const WaitingRequest& w) {
-    const Code code = verdict(*w.state->job, w.index, &message);
+  jobs_.erase_due_if([&](const WaitingRequest& w) {
+    ++accounting_.counters().looks;
+    const Code code = verdict(*w.state, w.index, &message);
     if (code != Code::kOk) refuse(*w.state, w.index, code, message);
     return code != Code::kOk;
   });
+  next_deadline_ = INT64_MAX;
+  jobs_.for_each(
+      [&](const JobState& state) { next_deadline_ = std::min(next_deadline_, state.deadline); });
   remove_finished();
 }
 

@@ -147,6 +147,8 @@ struct JobState {
   int64_t turn = 0;                      // how often its prompts had the rows of a step; turns.h
   int64_t turn_rows = 0;                 // in this one
   int64_t first_step = 0;                // steps that were made before it came
+  int64_t deadline = INT64_MAX;          // of its unfinished requests, at the earliest
+  bool due = false;                      // some of them may end now: cancelled, or overdue
   JobTotals totals;
 };
 
