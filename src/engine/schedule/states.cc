@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include "base/status.h"
@@ -191,20 +192,28 @@ NodeId States::writable_by(const Sequence& s) const {
     order.emplace_back(request.state->priority, &other);
   });
   std::ranges::stable_sort(order, std::greater<>(), [](const auto& one) { return one.first; });
-  std::vector<NodeId> nodes;  // that sequences continue from
-  size_t own = 0;
-  for (const auto& [priority, other] : order) {
-    if (other == &s) own = nodes.size();
-    nodes.push_back(other->resume_node);
-  }
-  const auto is_free = [&](size_t i, size_t front) {
-    const auto end = nodes.begin() + static_cast<ptrdiff_t>(front);
-    return nodes[i] != kNoNode && !leased(nodes[i]) &&
-           std::find(nodes.begin(), end, nodes[i]) == end;
+  struct Use {  // of a node that sequences continue from
+    size_t first = 0;
+    int32_t pins = 0;
   };
-  if (is_free(own, own)) return nodes[own];
-  for (size_t i = nodes.size() - 1; i > own; --i)
-    if (is_free(i, own + 1)) return nodes[i];
+  std::unordered_map<NodeId, Use> uses;
+  size_t own = 0;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Sequence* const other = order[i].second;
+    if (other == &s) own = i;
+    if (other->resume_node != kNoNode)
+      ++uses.try_emplace(other->resume_node, Use{i}).first->second.pins;
+  }
+  // Others than sequences pin a state that has to stay.
+  const auto is_free = [&](size_t i, size_t front) {
+    const NodeId node = order[i].second->resume_node;
+    if (node == kNoNode) return false;
+    const Use& use = uses.at(node);
+    return use.first >= front && tree_.state_pins(node) <= use.pins;
+  };
+  if (is_free(own, own)) return order[own].second->resume_node;
+  for (size_t i = order.size() - 1; i > own; --i)
+    if (is_free(i, own + 1)) return order[i].second->resume_node;
   return kNoNode;
 }
 
@@ -219,15 +228,6 @@ std::vector<int32_t> States::take_from(NodeId node) {
     if (other.own.empty()) other.resume = 0;
   });
   return tree_.take_state(node);
-}
-
-// Not only sequences pin it: it has to stay.
-bool States::leased(NodeId node) const {
-  int32_t pins = tree_.state_pins(node);
-  for_each_sequence(*running_, [&](RunningRequest&, const Sequence& s) {
-    if (s.resume_node == node) --pins;
-  });
-  return pins > 0;
 }
 
 void States::commit(const Running& running) {

@@ -78,7 +78,6 @@ class States {
   std::vector<int32_t> pages_to_store(Sequence& s, bool keep);
   NodeId writable_by(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);
-  bool leased(NodeId node) const;
   void resume(Sequence& s);
   void leave(Sequence& s);
   void refill_reserve();
