@@ -162,44 +162,61 @@ RequestLimits Engine::request_limits() const {
           static_cast<int64_t>(page_bytes)};
 }
 
-std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
-                                    const std::vector<std::string>& namespaces) {
-  std::unique_lock lock(mutex_);
-  require_open();
+void Engine::require_room(int64_t requests) const {
   const SchedulerCounters& c = scheduler_->counters();
   const int64_t limit = options_.get_int("queue_limit");
-  const auto count = static_cast<int64_t>(requests.size());
-  if (c.waiting + c.running + count > limit)
-    fail(Code::kQueueFull, count, " requests do not fit: ", c.waiting + c.running,
+  if (c.waiting + c.running + requests > limit)
+    fail(Code::kQueueFull, requests, " requests do not fit: ", c.waiting + c.running,
          " are unfinished and queue_limit is ", limit);
-  for (size_t i = 0; i < namespaces.size(); ++i)
-    if (!namespaces[i].empty())
-      requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
+}
+
+// Reads every token, so it is done without the lock. By request what is wrong with it.
+std::map<size_t, Error> Engine::check_requests(const std::vector<RequestSpec>& requests) {
+  const Hold hold(*this, static_cast<int64_t>(requests.size()));
   std::map<size_t, Error> refused;
+  const RequestLimits limits = request_limits();
   for (size_t i = 0; i < requests.size(); ++i) {
     try {
-      adapt(requests[i]);
+      check_request(requests[i], model_->config(), limits);
     } catch (const Error& e) {
       refused.emplace(i, e);
     }
   }
-  const RequestLimits limits = request_limits();
-  auto job = std::make_shared<Job>(std::move(requests), now_);
-  for (size_t i = 0; i < job->count(); ++i) {
+  return refused;
+}
+
+// Sets what the scheduler has to know of it. Throws what is wrong with it.
+void Engine::admit_to_namespace(RequestSpec& spec) {
+  adapt(spec);
+  namespaces_.require(spec.name_space);
+  if (require_salt_ && !namespaces_.has_salt(spec.name_space))
+    fail(Code::kInvalidArgument, "namespace ", spec.name_space,
+         " has no salt, and option require_salt is set");
+}
+
+std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
+                                    const std::vector<std::string>& namespaces) {
+  std::map<size_t, Error> refused = check_requests(requests);
+  std::unique_lock lock(mutex_);
+  require_open();
+  require_room(static_cast<int64_t>(requests.size()));
+  for (size_t i = 0; i < namespaces.size(); ++i)
+    if (!namespaces[i].empty())
+      requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
+  for (size_t i = 0; i < requests.size(); ++i) {
     try {
-      if (const auto found = refused.find(i); found != refused.end()) throw Error(found->second);
-      const RequestSpec& spec = job->spec(i);
-      check_request(spec, model_->config(), limits, namespaces_);
-      if (require_salt_ && !namespaces_.has_salt(spec.name_space))
-        fail(Code::kInvalidArgument, "namespace ", spec.name_space,
-             " has no salt, and option require_salt is set");
+      admit_to_namespace(requests[i]);
     } catch (const Error& e) {
-      RequestResult& result = job->edit_result(i);
-      result.status = e.code();
-      result.message = e.message();
-      result.finish = Finish::kError;
-      job->finish(i);
+      refused.emplace(i, e);
     }
+  }
+  auto job = std::make_shared<Job>(std::move(requests), now_);
+  for (const auto& [i, error] : refused) {
+    RequestResult& result = job->edit_result(i);
+    result.status = error.code();
+    result.message = error.message();
+    result.finish = Finish::kError;
+    job->finish(i);
   }
   scheduler_->enqueue(job);
   wake_requested_ = true;
@@ -289,9 +306,10 @@ void Engine::shutdown(int64_t timeout_ms) {
   log_message(LogLevel::kInfo, "an engine was shut down");
 }
 
-Engine::Hold::Hold(Engine& engine) : engine_(engine) {
+Engine::Hold::Hold(Engine& engine, int64_t requests) : engine_(engine) {
   std::lock_guard lock(engine_.mutex_);
   engine_.require_open();
+  if (requests > 0) engine_.require_room(requests);
   ++engine_.holds_;
 }
 

@@ -143,10 +143,11 @@ class Engine {
   void shutdown(int64_t timeout_ms);
 
  private:
-  // Nothing is freed while there is one. Throws unless the engine takes calls.
+  // Nothing is freed while there is one. Throws unless the engine takes calls,
+  // and has room for so many requests.
   class Hold {
    public:
-    explicit Hold(Engine& engine);
+    explicit Hold(Engine& engine, int64_t requests = 0);
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
@@ -188,6 +189,9 @@ class Engine {
   // its own.
   PageKey root_key_of(NodeId root);
   void require_open() const;
+  void require_room(int64_t requests) const;
+  std::map<size_t, Error> check_requests(const std::vector<RequestSpec>& requests);
+  void admit_to_namespace(RequestSpec& spec);
   int64_t close_one(int32_t name_space);
   void free_closed_namespaces();
   void name_adapter(const std::string& name, AdapterNames::Entry entry);

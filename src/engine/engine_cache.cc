@@ -200,10 +200,13 @@ int64_t Engine::cache_trim(int64_t target_bytes) {
 }
 
 std::string Engine::tree_json() {
-  std::lock_guard lock(mutex_);
-  require_open();
-  scheduler_->expire_cache();
-  return prefix::tree_json(*tree_, namespaces_);
+  const auto copy = [this] {
+    std::lock_guard lock(mutex_);
+    require_open();
+    scheduler_->expire_cache();
+    return copy_tree(*tree_, namespaces_);
+  };
+  return prefix::tree_json(copy());
 }
 
 void Engine::require_events() const {

@@ -157,14 +157,13 @@ void check_states(const RequestSpec& spec, const RequestLimits& limits) {
 
 }  // namespace
 
-void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
-                   const Namespaces& namespaces) {
+void check_request(const RequestSpec& spec, const ModelConfig& config,
+                   const RequestLimits& limits) {
   const auto n = spec.tokens.size();
   const int32_t max_positions = limits.max_positions;
   if (n == 0) fail(Code::kInvalidArgument, "the request has no tokens");
   check_length(n, max_positions, config, "the prompt");
   check_ids(spec.tokens, config.vocab_size, "tokens");
-  namespaces.require(spec.name_space);
   check_output(spec.task, config);
   if (spec.deadline_ms < 0)
     fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms,

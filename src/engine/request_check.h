@@ -1,7 +1,6 @@
 // The checks every request passes before it is queued; a bad one fails alone.
 #pragma once
 
-#include "cache/namespaces.h"
 #include "engine/request.h"
 #include "model/config/config.h"
 
@@ -15,8 +14,7 @@ struct RequestLimits {
   int64_t page_bytes = 0;
 };
 
-// Throws Error with the value and the limit.
-void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
-                   const Namespaces& namespaces);
+// All but its namespace. Throws Error with the value and the limit.
+void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits);
 
 }  // namespace prefix

@@ -14,17 +14,29 @@ constexpr size_t kMaxParts = 8;  // of a namespace, in its label
 
 }  // namespace
 
-std::string tree_json(const Tree& tree, const Namespaces& namespaces) {
-  JsonText json;
-  json.open('{').field("tokens", tree.token_count()).key("nodes").open('[');
+TreeCopy copy_tree(const Tree& tree, const Namespaces& namespaces) {
+  TreeCopy copy;
+  copy.tokens = tree.token_count();
+  copy.nodes.reserve(tree.node_count());
   for (NodeId id = 0; id < tree.node_limit(); ++id) {
     const Node& n = tree.node(id);
     if (n.root < 0) continue;
-    json.open('{').field("node", id).field("parent", n.parent).field("root", tree.root(n));
+    copy.nodes.push_back({id, tree.root(n), tree.kept_pages(n), n});
     if (n.parent == kNoNode)
-      json.field("namespace", namespace_label(namespaces.parts(tree.name_space(n))));
+      copy.namespaces.push_back(namespace_label(namespaces.parts(tree.name_space(n))));
+  }
+  return copy;
+}
+
+std::string tree_json(const TreeCopy& tree) {
+  JsonText json;
+  json.open('{').field("tokens", tree.tokens).key("nodes").open('[');
+  auto label = tree.namespaces.begin();
+  for (const auto& [id, root, pages, n] : tree.nodes) {
+    json.open('{').field("node", id).field("parent", n.parent).field("root", root);
+    if (n.parent == kNoNode) json.field("namespace", *label++);
     json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
-    json.field("locks", n.locks).field("held", n.subtree_locks).field("pages", tree.kept_pages(n));
+    json.field("locks", n.locks).field("held", n.subtree_locks).field("pages", pages);
     json.field("uses", n.uses).field("priority", n.priority).field("last_use", n.last_use);
     json.close('}');
   }

@@ -50,7 +50,7 @@ void tell_little_memory(const ModelConfig& config, const RequestLimits& limits, 
   smallest.tokens = {0};
   smallest.sampling.max_tokens = 1;
   try {
-    check_request(smallest, config, limits, Namespaces());
+    check_request(smallest, config, limits);
   } catch (const Error& e) {  // a model may also have nothing to generate with
     if (e.code() == Code::kCacheFull)
       told.push_back(cat("requests cannot generate: ", e.message()));

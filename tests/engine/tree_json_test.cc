@@ -24,7 +24,7 @@ TEST(TreeJson, HasEveryNodeBelowItsParent) {
   const Namespaces namespaces;
   for (int i = 0; i < cases(2000); ++i) {
     random.step();
-    const Json json = Json::parse(tree_json(cache.tree, namespaces));
+    const Json json = Json::parse(tree_json(copy_tree(cache.tree, namespaces)));
     ASSERT_EQ(json.at("tokens"), cache.tree.token_count());
     ASSERT_EQ(json.at("nodes").size(), cache.tree.node_count());
     std::set<int64_t> numbers;
