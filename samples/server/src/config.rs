@@ -30,8 +30,9 @@ usage: prefix-server --model PATH [options]
   --embed-recipe RECIPE     the same for vectors
   --draft-tokens N          most tokens of a text that are guessed and checked in one step, 0 to 32, for requests that do
                             not say; default 0
-  --tool-calls FORMAT       how the model writes calls of tools: hermes, phi4_mini, mistral, llama3_json, json, none, or
-                            template (default), which is what its chat template does
+  --tool-calls FORMAT       how the model writes calls of tools: hermes, phi4_mini, nemotron_json, mistral, llama3_json,
+                            json, qwen3_coder, olmo3, pythonic, none, or template (default), which is what its chat
+                            template does
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
@@ -389,7 +390,8 @@ mod tests {
             ),
             (
                 "--model a --tool-calls xml",
-                "xml is none of template, hermes, phi4_mini, mistral, llama3_json, json, none",
+                "xml is none of template, hermes, phi4_mini, nemotron_json, mistral, llama3_json, json, qwen3_coder, \
+                 olmo3, pythonic, none",
             ),
             ("--model a --labels food,,city", "food,,city"),
             ("--model a --labels ", "\"\" has a label"),

@@ -70,15 +70,15 @@ impl Forced {
             At::Head => {
                 let parts = &self.parts;
                 let before = match self.calls {
-                    0 => parts.first,
+                    0 => &parts.first,
                     _ => parts.between,
                 };
-                let heads = self.asked.names.iter().map(|name| {
-                    let head = self.asked.format.head(name);
-                    (Some(name), format!("{before}{}{head}", parts.open))
+                let heads = self.asked.tools.iter().map(|tool| {
+                    let head = self.asked.format.head(&tool.name);
+                    (Some(&tool.name), format!("{before}{}{head}", parts.open))
                 });
-                let last = (self.calls > 0 && !parts.last.is_empty()).then_some(parts.last);
-                let last = last.map(|last| (None, last.to_string()));
+                let last = (self.calls > 0 && !parts.last.is_empty()).then(|| parts.last.clone());
+                let last = last.map(|last| (None, last));
                 match begins(&self.held, heads.chain(last)) {
                     Begins::With(name, bytes) => {
                         if let Some(name) = name {

@@ -1,11 +1,8 @@
 //! Calls among the text of a model that may write them.
 
-use serde_json::from_str;
-use serde_json::value::RawValue;
-
+use super::body::{calls, opening, own_marker, Scan};
 use super::part::{Asked, Part, Said};
-use super::scan::{Scan, Step};
-use crate::fields::Fields;
+use super::scan::Step;
 
 /// Calls among text.
 #[derive(Debug)]
@@ -29,7 +26,7 @@ enum State {
 
 #[derive(Debug)]
 struct Inside {
-    /// Where its JSON begins in `held`, and how far it was looked at.
+    /// Where its body begins in `held`, and how far it was looked at.
     begin: usize,
     at: usize,
     scan: Scan,
@@ -65,19 +62,23 @@ impl Found {
                 false => self.tell(self.held.len(), is_end),
             };
         }
-        match self.held.find(marker) {
-            Some(at) => {
+        let own = own_marker(self.asked.format);
+        let marked = self.held.find(marker).map(|at| (at, marker.len()));
+        let opened = own.and_then(|own| self.held.find(own)).map(|at| (at, 0));
+        match marked.into_iter().chain(opened).min() {
+            Some((at, bytes)) => {
                 self.tell(at, false);
                 let lead = self.held.len() - self.held.trim_start().len();
-                self.begin(lead + marker.len());
+                self.begin(lead + bytes);
                 true
             }
             None if is_end => self.tell(self.held.len(), true),
             None => {
                 // The end of the text may be the beginning of a marker.
-                let begun = (1..marker.len()).rev();
-                let begun = begun.filter(|n| self.held.ends_with(&marker[..*n]));
-                let kept = begun.max().unwrap_or(0);
+                let markers = [Some(marker), own].into_iter().flatten();
+                let begun = markers.flat_map(|marker| (1..marker.len()).map(|n| &marker[..n]));
+                let begun = begun.filter(|begun| self.held.ends_with(begun));
+                let kept = begun.map(str::len).max().unwrap_or(0);
                 self.tell(self.held.len() - kept, false)
             }
         }
@@ -88,16 +89,12 @@ impl Found {
         let between = |c: char| c.is_whitespace() || c == ';' && self.calls > 0;
         let rest = self.held.trim_start_matches(between);
         let unmarked = rest.strip_prefix(marker).unwrap_or(rest).trim_start();
-        let opens = match self.asked.format.is_list {
-            true => '[',
-            false => '{',
-        };
         // Of both `[` and its marker.
         let may_be_marker = marker.starts_with(unmarked);
         if !is_end && may_be_marker {
             return false;
         }
-        match unmarked.starts_with(opens) {
+        match unmarked.starts_with(opening(self.asked.format)) {
             true => self.begin(self.held.len() - unmarked.len()),
             false => self.state = State::Outside { is_fresh: false },
         }
@@ -108,7 +105,7 @@ impl Found {
         self.state = State::Inside(Inside {
             begin,
             at: begin,
-            scan: Scan::default(),
+            scan: Scan::of(self.asked.format),
             is_whole: false,
         });
     }
@@ -150,8 +147,11 @@ impl Found {
             // Some models end their answer in its place.
             None if is_end && end.starts_with(rest) => self.held.len(),
             None if end.starts_with(rest) => return false,
+            // Another call, or a model that leaves out the end.
+            None if self.asked.format.repeats() => inside.at,
             None => return self.give_up(),
         };
+        let is_open = used == inside.at && self.asked.format.repeats() && !rest.is_empty();
         let value = self.held[inside.begin..inside.at].trim_start();
         let Some(calls) = calls(value, &self.asked) else {
             return self.give_up();
@@ -166,65 +166,23 @@ impl Found {
         self.held.drain(..used);
         self.said.here = false;
         self.state = State::Outside { is_fresh: true };
+        if is_open {
+            self.begin(0);
+        }
         true
     }
 
     /// It was no call. There may be one behind its marker.
     fn give_up(&mut self) -> bool {
         if let State::Inside(inside) = &self.state {
-            self.said.text(&self.held[..inside.begin]);
-            self.held.drain(..inside.begin);
+            let own = own_marker(self.asked.format);
+            let own = own.filter(|own| self.held[inside.begin..].starts_with(own));
+            let looked_at = inside.scan.settled().max(own.map_or(0, str::len));
+            let settled = inside.begin + looked_at;
+            self.said.text(&self.held[..settled]);
+            self.held.drain(..settled);
         }
         self.state = State::Outside { is_fresh: false };
         true
     }
-}
-
-#[derive(Debug)]
-struct Call {
-    name: String,
-    arguments: String,
-}
-
-/// One call or a list of them; none when one of them is not a call of a function that is known.
-fn calls(value: &str, asked: &Asked) -> Option<Vec<Call>> {
-    if value.starts_with('{') {
-        return Some(vec![call(value, asked)?]);
-    }
-    let list: Vec<&RawValue> = from_str(value).ok()?;
-    let calls = list.iter().map(|value| call(value.get(), asked));
-    calls
-        .collect::<Option<Vec<_>>>()
-        .filter(|calls| !calls.is_empty())
-}
-
-fn call(value: &str, asked: &Asked) -> Option<Call> {
-    let Fields(fields) = from_str::<Fields<&RawValue>>(value).ok()?;
-    let (mut name, mut arguments) = (None::<String>, None);
-    for (field, value) in fields {
-        match field.as_str() {
-            "name" if name.is_none() => name = Some(from_str(value.get()).ok()?),
-            "arguments" | "parameters" if arguments.is_none() => {
-                arguments = Some(object(value.get())?);
-            }
-            "id" | "type" => {}
-            _ => return None,
-        }
-    }
-    // Where nothing else says so, an object with a name alone is no call.
-    let nothing = asked.format.is_marked.then(|| "{}".to_string());
-    Some(Call {
-        name: name.filter(|name| asked.names.contains(name))?,
-        arguments: arguments.or(nothing)?,
-    })
-}
-
-/// As it is spelt; some models write a text of it.
-fn object(value: &str) -> Option<String> {
-    let text = match value.starts_with('"') {
-        true => from_str::<String>(value).ok()?,
-        false => value.to_string(),
-    };
-    from_str::<Fields<&RawValue>>(&text).ok()?;
-    Some(text.trim().to_string())
 }

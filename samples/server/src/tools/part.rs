@@ -2,18 +2,34 @@
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use super::format::Format;
 
 /// What is looked for in an answer.
 #[derive(Debug, Clone)]
 pub struct Asked {
     pub format: &'static Format,
-    /// Of functions that may be called.
-    pub names: Arc<Vec<String>>,
+    /// Functions that may be called.
+    pub tools: Arc<Vec<Known>>,
     /// Calls that are told; others are dropped, as if they had not been written.
     pub most: usize,
     /// Whether the form of the answer is that of calls.
     pub is_forced: bool,
+}
+
+impl Asked {
+    pub fn knows(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+}
+
+/// A function.
+#[derive(Debug, Clone)]
+pub struct Known {
+    pub name: String,
+    /// The schema of its arguments.
+    pub parameters: Option<Box<RawValue>>,
 }
 
 /// A part of an answer, in its order.

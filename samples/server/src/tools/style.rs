@@ -5,8 +5,8 @@ use std::sync::Arc;
 use prefix::text::{Chat, Special};
 use prefix::Tokenizer;
 
-use super::format::{Format, FORMATS};
-use super::part::{Asked, Part};
+use super::format::{Body, Format, FORMATS};
+use super::part::{Asked, Known, Part};
 use super::reader::Reader;
 
 /// Which format the service reads.
@@ -121,12 +121,15 @@ fn written(tokenizer: &Tokenizer, calls: usize, short_ids: bool) -> Option<Strin
 
 /// How many calls of the probe a format finds; 0 when one is another, or is written with another word.
 fn read(format: &'static Format, text: &str) -> usize {
-    if !text.contains(&format!("\"{}\"", format.key)) {
+    if format.body == Body::Json && !text.contains(&format!("\"{}\"", format.key)) {
         return 0;
     }
     let asked = Asked {
         format,
-        names: Arc::new(vec![PROBE.to_string()]),
+        tools: Arc::new(vec![Known {
+            name: PROBE.to_string(),
+            parameters: None,
+        }]),
         most: usize::MAX,
         is_forced: false,
     };

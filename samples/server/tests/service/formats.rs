@@ -1,6 +1,7 @@
 //! How a model writes calls, as its chat template tells.
 
 use prefix::Tokenizer;
+use prefix_server::tools::format::FORMATS;
 use prefix_server::tools::style::{Chosen, Style};
 use serde_json::{json, Value};
 
@@ -98,6 +99,47 @@ fn the_template_of_a_model_tells_how_it_writes_calls() {
         ("phi4_mini", true, false)
     );
     assert_eq!(style(&tokenizer(&phi, &marks, &[])), ("json", true, false));
+    // With a tag for each argument, as Qwen 3.5, behind an empty thought.
+    let tags = chatml(
+        "{% if message.tool_calls %}<think>\n\n</think>\n\n{% endif %}{% for call in message.tool_calls %}\
+         {% if not loop.first %}\n{% endif %}<tool_call>\n<function={{ call.function.name }}>\n\
+         {% for name, value in call.function.arguments | items %}<parameter={{ name }}>\n{{ value }}\n</parameter>\n\
+         {% endfor %}</function>\n</tool_call>{% endfor %}",
+    );
+    let toolcall = chatml(
+        "{% if message.tool_calls %}\n\n<TOOLCALL>[{% for call in message.tool_calls %}{\"name\": \"{{ call.function.name }}\", \
+         \"arguments\": {{ call.function.arguments | tojson }}}{% if not loop.last %}, {% endif %}{% endfor %}]</TOOLCALL>\n\
+         {% endif %}",
+    );
+    let python = |first: &str, between: &str, last: &str| {
+        chatml(&format!(
+            "{{% if message.tool_calls %}}{first}{{% for call in message.tool_calls %}}{{{{ call.function.name }}}}(\
+             {{% for name, value in call.function.arguments | items %}}{{{{ name }}}}='{{{{ value }}}}'{{% endfor %}})\
+             {{% if not loop.last %}}{between}{{% endif %}}{{% endfor %}}{last}{{% endif %}}"
+        ))
+    };
+    let marks = ["<|tool_call_start|>", "<|tool_call_end|>"];
+    for (template, special, name) in [
+        (tags, &[][..], "qwen3_coder"),
+        (toolcall, &[], "nemotron_json"),
+        (
+            python("<|tool_call_start|>[", ", ", "]<|tool_call_end|>"),
+            &marks,
+            "pythonic",
+        ),
+        (python("[", ", ", "]"), &[], "pythonic"),
+        (
+            python("<function_calls>\n", "\n", "\n</function_calls>"),
+            &[],
+            "olmo3",
+        ),
+    ] {
+        assert_eq!(
+            style(&tokenizer(&template, special, &[])),
+            (name, true, false),
+            "{template}"
+        );
+    }
     // None, one of another kind, and one that takes no calls.
     for template in [
         chatml(""),
@@ -112,7 +154,7 @@ fn the_template_of_a_model_tells_how_it_writes_calls() {
 #[test]
 fn a_format_that_is_named_is_read_whatever_the_template_has() {
     let plain = tokenizer(&chatml(""), &[], &[]);
-    for name in ["hermes", "phi4_mini", "mistral", "llama3_json", "json"] {
+    for name in FORMATS.each_ref().map(|format| format.name) {
         let style = Style::of(&plain, name.parse().unwrap());
         assert_eq!(style.format.unwrap().name, name);
         assert!(style.several && !style.short_ids);

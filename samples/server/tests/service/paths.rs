@@ -138,8 +138,10 @@ fn it_embeds() {
     let body = json!({"input": [1, 2, 3], "dimensions": 5});
     let answer = service.post("/v1/embeddings", &body).json(200);
     assert_eq!(floats(&answer["data"][0]["embedding"]).len(), 5);
-    let usage = json!({"prompt_tokens": 3, "total_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}});
-    assert_eq!(answer["usage"], usage);
+    let usage = &answer["usage"];
+    assert!(usage["prompt_tokens"] == 3 && usage["total_tokens"] == 3);
+    let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
+    assert!(cached.unwrap() <= 3);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::fields::Fields;
 use crate::openai::form::{Form, Rule};
 use crate::tools::format::FORCED;
-use crate::tools::part;
+use crate::tools::part::{self, Known};
 use crate::tools::reader::Reader;
 use crate::tools::style::Style;
 
@@ -75,11 +75,17 @@ impl Calls {
             return Calls::none(fields);
         }
         let several = style.several && !one && body.parallel_tool_calls != Some(false);
-        let rule = match is_forced {
-            true => form.rule(Some(form::forced(format, &functions, several)))?,
+        let (format, rule) = match is_forced {
+            true => {
+                let format = format.forced();
+                let rule = form::forced(format, &functions, several);
+                (format, form.rule(Some(rule))?)
+            }
             false => match form.rule(None)? {
                 Some(answer) if answer.is_response_format() => {
-                    Some(form::or_answer(format, &functions, several, &answer))
+                    let format = format.forced();
+                    let rule = form::or_answer(format, &functions, several, &answer);
+                    (format, Some(rule))
                 }
                 // A text that is kept to another form is none of calls.
                 Some(other) => {
@@ -90,15 +96,19 @@ impl Calls {
                 }
                 None => {
                     let is_strict = functions.iter().any(|function| function.is_strict);
-                    let can_be = is_strict && format.is_marked;
-                    can_be.then(|| form::among_text(format, &functions, several))
+                    let can_be = is_strict && format.keeps_calls();
+                    let rule = can_be.then(|| form::among_text(format, &functions, several));
+                    (format, rule)
                 }
             },
         };
-        let names = functions.iter().map(|function| function.name.clone());
+        let tools = functions.iter().map(|function| Known {
+            name: function.name.clone(),
+            parameters: function.parameters.clone(),
+        });
         let asked = part::Asked {
             format,
-            names: Arc::new(names.collect()),
+            tools: Arc::new(tools.collect()),
             most: if several { usize::MAX } else { 1 },
             is_forced,
         };

@@ -86,7 +86,11 @@ fn sequence(parts: &Parts, several: bool) -> String {
         true => format!(" ({} call)*", quoted(parts.between)),
         false => String::new(),
     };
-    format!("{} call{more} {}", quoted(parts.first), quoted(parts.last))
+    format!(
+        "{} call{more} {}",
+        quoted(&parts.first),
+        quoted(&parts.last)
+    )
 }
 
 /// JSON without ends of lines, which are not within its texts.
@@ -205,7 +209,8 @@ mod tests {
         };
         let functions = [function("5", true), function("7", false)];
         let functions: Vec<&Function> = functions.iter().collect();
-        let [hermes, .., json] = &FORMATS;
+        let named = |name| FORMATS.iter().find(|format| format.name == name).unwrap();
+        let (hermes, json) = (named("hermes"), named("json"));
         for rule in [
             forced(hermes, &functions, true),
             among_text(hermes, &functions, true),
