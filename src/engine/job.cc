@@ -61,29 +61,28 @@ int64_t Job::finished_count() {
 
 void Job::cancel() {
   cancel_all_ = true;
-  count_cancel();
+  tell_cancel();
 }
 
 void Job::cancel(size_t i) {
   cancelled_[i] = true;
-  count_cancel();
+  tell_cancel();
 }
 
-// After the mark: who sees the count finds it.
-void Job::count_cancel() {
-  cancel_any_ = true;
+// After the mark: who is told finds it.
+void Job::tell_cancel() {
   std::lock_guard lock(mutex_);
   if (cancels_) {
-    ++*cancels_;
+    cancels_->tell();
   } else {
     cancelled_before_ = true;
   }
 }
 
-void Job::count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels) {
+void Job::tell_cancels(std::shared_ptr<Cancels::Place> cancels) {
   std::lock_guard lock(mutex_);
   cancels_ = std::move(cancels);
-  if (cancelled_before_) ++*cancels_;
+  if (cancelled_before_) cancels_->tell();
 }
 
 std::optional<Event> Job::next_event(int64_t timeout_ms, bool* over) {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/cancels.h"
 #include "engine/completion_queue.h"
 #include "engine/event_notice.h"
 #include "engine/request.h"
@@ -100,10 +101,8 @@ class Job {
 
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
-  // Of any request, since the last call.
-  bool take_cancel() { return cancel_any_ && cancel_any_.exchange(false); }
-  // Each call of cancel() adds one to it, those before one in all.
-  void count_cancels(std::shared_ptr<std::atomic<uint64_t>> cancels);
+  // Each call of cancel() tells it, those before this one in all.
+  void tell_cancels(std::shared_ptr<Cancels::Place> cancels);
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
   // Room for what add_top() takes.
   void reserve_top(size_t i, size_t places);
@@ -139,7 +138,7 @@ class Job {
   };
   static_assert(sizeof(Kept) == 24);
 
-  void count_cancel();
+  void tell_cancel();
   Event event_of(const Kept& kept) const;
   Kept last_event(size_t i) const;
   Kept lost_event(int64_t lost) const;
@@ -153,8 +152,8 @@ class Job {
   std::vector<RequestSpec> specs_;
   std::vector<RequestResult> results_;
   std::vector<std::atomic<bool>> cancelled_;
-  std::atomic<bool> cancel_all_{false}, cancel_any_{false};
-  std::shared_ptr<std::atomic<uint64_t>> cancels_;  // null: the scheduler has not taken the job yet
+  std::atomic<bool> cancel_all_{false};
+  std::shared_ptr<Cancels::Place> cancels_;  // null: the scheduler has not taken the job yet
   bool cancelled_before_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;

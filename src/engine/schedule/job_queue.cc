@@ -8,13 +8,19 @@ namespace prefix {
 namespace {
 
 // By rank, then as they came.
-bool goes_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobState>& b) {
-  return a->priority != b->priority ? a->priority > b->priority : a->id < b->id;
+bool goes_before(const JobState& a, const JobState& b) {
+  return a.priority != b.priority ? a.priority > b.priority : a.id < b.id;
+}
+
+bool is_before(const std::shared_ptr<JobState>& a, const std::shared_ptr<JobState>& b) {
+  return goes_before(*a, *b);
 }
 
 }  // namespace
 
 void JobQueue::add(std::shared_ptr<JobState> state) {
+  JobState::Deadlines deadline;
+  if (state->deadline < INT64_MAX) deadline.emplace(state->deadline, state.get());
   // From both ends: most jobs go behind all that wait, or before most of them.
   auto at = queued_.begin();
   for (auto back = queued_.end(); at != back && (*at)->priority >= state->priority; ++at) {
@@ -26,6 +32,28 @@ void JobQueue::add(std::shared_ptr<JobState> state) {
   }
   at = queued_.insert(at, std::move(state));
   (*at)->place = at;
+  deadlines_.merge(deadline);
+}
+
+void JobQueue::begin_due(int64_t now, std::vector<JobState*>& due) {
+  for (auto at = deadlines_.begin(); at != deadlines_.end() && at->first < now; ++at)
+    if (!std::exchange(at->second->due, true)) due.push_back(at->second);
+  for (JobState* const state : due) {
+    if (state->deadline < INT64_MAX)
+      state->deadline_place = deadlines_.extract({state->deadline, state});
+    state->deadline = INT64_MAX;
+  }
+  std::ranges::sort(due, [](const JobState* a, const JobState* b) { return goes_before(*a, *b); });
+}
+
+void JobQueue::end_due(const std::vector<JobState*>& due) noexcept {
+  for (JobState* const state : due) {
+    state->due = false;
+    JobState::Deadlines::node_type place = std::move(state->deadline_place);
+    if (state->deadline == INT64_MAX) continue;
+    place.value() = {state->deadline, state};
+    deadlines_.insert(std::move(place));
+  }
 }
 
 void JobQueue::set_looked_up(WaitingRequest& request) {
@@ -78,8 +106,8 @@ void JobQueue::end_waits() {
     }
   }
   drop_empty_waits();
-  back.sort(goes_before);
-  queued_.merge(back, goes_before);
+  back.sort(is_before);
+  queued_.merge(back, is_before);
 }
 
 bool JobQueue::finish_one(JobState& state) noexcept {
@@ -91,7 +119,9 @@ bool JobQueue::finish_one(JobState& state) noexcept {
 
 void JobQueue::remove_ended() {
   while (ended_) {
-    const JobState& state = *std::exchange(ended_, ended_->next_ended);
+    JobState& state = *std::exchange(ended_, ended_->next_ended);
+    deadlines_.erase({state.deadline, &state});
+    state.cancels->end();
     (state.queued ? queued_ : engaged_).erase(state.place);
   }
 }
@@ -110,7 +140,7 @@ void JobQueue::rank(const std::list<std::unique_ptr<RunningRequest>>& running) {
     for (const WaitingRequest& w : wait.requests) raise(*w.state, w.index);
   for (const std::unique_ptr<RunningRequest>& request : running)
     raise(*request->state, request->index);
-  queued_.sort(goes_before);
+  queued_.sort(is_before);
 }
 
 const JobQueue::Jobs& JobQueue::abort() noexcept {
@@ -122,6 +152,8 @@ const JobQueue::Jobs& JobQueue::abort() noexcept {
 }
 
 void JobQueue::clear() noexcept {
+  deadlines_.clear();
+  for (const std::shared_ptr<JobState>& state : engaged_) state->cancels->end();
   engaged_.clear();
   ended_ = nullptr;
 }

@@ -46,25 +46,27 @@ class JobQueue {
   // Who waited for a fetch that has ended is looked at again, in the place where it was.
   void end_waits();
 
-  // f(job)
-  template <typename F>
-  void for_each(const F& f) {
-    for (Jobs* jobs : {&queued_, &engaged_})
-      for (const std::shared_ptr<JobState>& state : *jobs) f(*state);
+  // The first deadline of what is unfinished, or an earlier one; INT64_MAX: there is none.
+  int64_t next_deadline() const {
+    return deadlines_.empty() ? INT64_MAX : deadlines_.begin()->first;
   }
-  // Takes out the waiting requests of jobs that are due and of which ends(request) is true; it may
-  // call finish_one().
+  // Adds jobs whose deadline has passed to those that are due, and puts all of these in the order of
+  // the queue. Until end_due() they have no deadline.
+  void begin_due(int64_t now, std::vector<JobState*>& due);
+  // Their deadlines are those of the requests that are left.
+  void end_due(const std::vector<JobState*>& due) noexcept;
+  // Takes out the waiting requests of these jobs of which ends(request) is true; it may call
+  // finish_one().
   template <typename F>
-  void erase_due_if(const F& ends) {
-    for (auto at = queued_.begin(); at != queued_.end();) {
-      JobState& state = **at++;
-      if (!state.due) continue;
-      std::erase_if(state.waiting, [&](const WaitingRequest& w) {
+  void erase_if(const std::vector<JobState*>& due, const F& ends) {
+    for (JobState* const state : due) {
+      if (!state->queued) continue;
+      std::erase_if(state->waiting, [&](const WaitingRequest& w) {
         if (!ends(w)) return false;
         forget(w);
         return true;
       });
-      leave_if_empty(state);
+      leave_if_empty(*state);
     }
     for (FetchWait& wait : fetch_waits_)
       std::erase_if(wait.requests,
@@ -93,6 +95,7 @@ class JobQueue {
   Jobs engaged_;
   size_t looked_up_ = 0;
   std::vector<FetchWait> fetch_waits_;
+  JobState::Deadlines deadlines_;
   JobState* ended_ = nullptr;  // linked by next_ended
   bool ranks_changed_ = false;
 };

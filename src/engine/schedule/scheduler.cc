@@ -58,7 +58,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   state->totals.requests = static_cast<int64_t>(j.count());
   state->turn = turns_.now();
   state->first_step = accounting_.counters().steps;
-  j.count_cancels(cancels_);
+  state->cancels = cancels_->place_for(state.get());
   for (size_t i = 0; i < j.count(); ++i) {
     if (j.finished(i)) {
       ++state->totals.failed;
@@ -76,7 +76,6 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     return j.spec(a.index).priority > j.spec(b.index).priority;
   });
   for (WaitingRequest& w : state->waiting) w.rank = state->unfinished++;
-  next_deadline_ = std::min(next_deadline_, state->deadline);
   const auto waiting = static_cast<int64_t>(state->unfinished);
   const int64_t failed = state->totals.failed;
   const JobState& there = *state;
@@ -86,6 +85,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     jobs_.add(std::move(state));
   // Last: all before this may fail for lack of memory.
   for (const WaitingRequest& w : there.waiting) uses_.begin(j.spec(w.index).name_space);
+  if (waiting > 0) j.tell_cancels(there.cancels);
   SchedulerCounters& counters = accounting_.counters();
   counters.waiting += waiting;
   counters.failed += failed;
@@ -113,12 +113,12 @@ int64_t Scheduler::deadline_of(const Job& job, size_t index) const {
 // Of jobs where nothing was cancelled and no deadline has passed no request is looked at.
 void Scheduler::expire_requests() {
   const int64_t now = ns_of(now_() - start_);
-  const uint64_t cancels = *cancels_;
-  if (std::exchange(cancels_seen_, cancels) == cancels && now <= next_deadline_) return;
-  jobs_.for_each([&](JobState& state) {
-    state.due = state.job->take_cancel() || now > state.deadline;
-    if (state.due) state.deadline = INT64_MAX;
+  if (!cancels_->any() && now <= jobs_.next_deadline()) return;
+  std::vector<JobState*> due;
+  cancels_->take([&](JobState& state) {
+    if (!std::exchange(state.due, true)) due.push_back(&state);
   });
+  jobs_.begin_due(now, due);
   const auto verdict = [&](JobState& state, size_t index, std::string* message) {
     const Job& job = *state.job;
     if (job.cancel_requested(index)) {
@@ -140,15 +140,13 @@ void Scheduler::expire_requests() {
     const Code code = verdict(*request->state, request->index, &message);
     if (code != Code::kOk) finish(*request, code, message);
   }
-  jobs_.erase_due_if([&](const WaitingRequest& w) {
+  jobs_.erase_if(due, [&](const WaitingRequest& w) {
     ++accounting_.counters().looks;
     const Code code = verdict(*w.state, w.index, &message);
     if (code != Code::kOk) refuse(*w.state, w.index, code, message);
     return code != Code::kOk;
   });
-  next_deadline_ = INT64_MAX;
-  jobs_.for_each(
-      [&](const JobState& state) { next_deadline_ = std::min(next_deadline_, state.deadline); });
+  jobs_.end_due(due);
   remove_finished();
 }
 

@@ -222,9 +222,7 @@ class Scheduler {
   int64_t decode_turn_ = 0;
   Turns turns_;
   bool finished_ = false;  // some of running_ is over
-  std::shared_ptr<std::atomic<uint64_t>> cancels_ = std::make_shared<std::atomic<uint64_t>>(0);
-  uint64_t cancels_seen_ = 0;
-  int64_t next_deadline_ = INT64_MAX;  // of what is unfinished, at the earliest
+  std::shared_ptr<Cancels> cancels_ = std::make_shared<Cancels>();
   // The request that pages were lacking for last, and how often the tree had changed by then.
   struct {
     int64_t job = 0;

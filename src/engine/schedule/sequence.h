@@ -15,6 +15,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -147,8 +148,11 @@ struct JobState {
   int64_t turn = 0;                      // how often its prompts had the rows of a step; turns.h
   int64_t turn_rows = 0;                 // in this one
   int64_t first_step = 0;                // steps that were made before it came
-  int64_t deadline = INT64_MAX;          // of its unfinished requests, at the earliest
-  bool due = false;                      // some of them may end now: cancelled, or overdue
+  using Deadlines = std::set<std::pair<int64_t, JobState*>>;
+  int64_t deadline = INT64_MAX;         // of its unfinished requests, at the earliest
+  Deadlines::node_type deadline_place;  // in the queue's; here while it is not there
+  std::shared_ptr<Cancels::Place> cancels;
+  bool due = false;  // some of them may end now: cancelled, or overdue
   JobTotals totals;
 };
 
