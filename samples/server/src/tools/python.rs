@@ -387,3 +387,55 @@ fn number(word: &str) -> Option<String> {
     let number = format!("{sign}{digits}");
     is_number(&number).then_some(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(is_list: bool, text: &str) -> (usize, Step) {
+        let mut scan = Scan::new(is_list);
+        for (at, byte) in text.bytes().enumerate() {
+            match scan.push(byte) {
+                Step::More => {}
+                step => return (at + 1, step),
+            }
+        }
+        (text.len(), Step::More)
+    }
+
+    #[test]
+    fn it_ends_where_the_calls_do() {
+        for (is_list, calls) in [
+            (false, "f()"),
+            (false, "\n f.g-1(a=')', b=[(1,), {'}': \"]\"}])"),
+            (false, "f(a='')"),
+            (false, "f(a=''''\"'' )''')"),
+            (true, "[f(), g(a=[]) , h(b=1)\n]"),
+        ] {
+            let text = format!("{calls} rest]");
+            assert_eq!(scan(is_list, &text), (calls.len(), Step::End), "{calls}");
+            for cut in 0..calls.len() {
+                assert_eq!(scan(is_list, &calls[..cut]).1, Step::More, "{calls} {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_shows_at_once() {
+        for (is_list, text, at) in [
+            (false, "(", 1),
+            (false, "[", 1),
+            (false, "f g", 2),
+            (false, "f(a=1}", 6),
+            (false, "f(a=[1)", 7),
+            (false, "f(a=x;", 6),
+            (false, "f(a='b\n", 7),
+            (true, "f", 1),
+            (true, "[(", 2),
+            (true, "[f()f", 5),
+            (true, "[f(),]", 6),
+        ] {
+            assert_eq!(scan(is_list, text), (at, Step::Wrong), "{text}");
+        }
+    }
+}

@@ -231,3 +231,37 @@ fn named(place: &str, function: &RawValue, functions: &[Function]) -> Result<Str
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::format::FORMATS;
+
+    /// Calls beside another form, and those that have to come, are in JSON, whatever the model writes.
+    #[test]
+    fn a_grammar_keeps_calls_in_json_alone() {
+        let tools = r#""tools": [{"function": {"name": "f", "strict": true}}]"#;
+        for format in &FORMATS {
+            let style = Style {
+                format: Some(format),
+                several: true,
+                short_ids: false,
+            };
+            let asked = |more: &str| {
+                let fields = from_str(&format!("{{{tools}{more}}}")).unwrap();
+                let calls = Calls::of(&fields, style).unwrap();
+                (calls.asked.unwrap().format.name, calls.rule.is_some())
+            };
+            let is_json = !["qwen3_coder", "olmo3", "pythonic"].contains(&format.name);
+            let kept = (if is_json { format.name } else { "json" }, true);
+            assert_eq!(
+                asked(r#", "response_format": {"type": "json_object"}"#),
+                kept
+            );
+            assert_eq!(asked(r#", "tool_choice": "required""#), kept);
+            // Those of a strict function among text, where they have a marker each.
+            let is_kept = ["hermes", "phi4_mini"].contains(&format.name);
+            assert_eq!(asked(""), (format.name, is_kept));
+        }
+    }
+}

@@ -263,6 +263,8 @@ fn calls_with_a_tag_for_each_argument_are_found() {
         &both[..1],
     );
     check(&coder, &format!("{found} and more"), "and more", &both[..1]);
+    let lines = "<function=stop><parameter=a>\n\n b \n\n</parameter></function>";
+    check(&coder, lines, "", &[("stop", "{\"a\": \"\\n b \\n\"}")]);
     let list = "<function=find><parameter=list>[1, 'a']</parameter></function>";
     check(&coder, list, "", &[("find", "{\"list\": [1, \"a\"]}")]);
     for text in [
@@ -309,6 +311,8 @@ fn calls_of_python_are_found() {
     for (literal, value) in [
         ("''", "\"\""),
         ("'''a\n''b'''", "\"a\\n''b\""),
+        (r"'''a''\'' ] '''", "\"a'''' ] \""),
+        ("'a\\\nb'", "\"ab\""),
         ("\"\"\"\"\"\"", "\"\""),
         (
             r"'\n\x41\u00e9\ud83e\uddc0\U0001F9C0\q\''",
