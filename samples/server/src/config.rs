@@ -33,6 +33,8 @@ usage: prefix-server --model PATH [options]
   --tool-calls FORMAT       how the model writes calls of tools: hermes, phi4_mini, nemotron_json, mistral, llama3_json,
                             json, qwen3_coder, olmo3, pythonic, none, or template (default), which is what its chat
                             template does
+  --thoughts apart|content  where what stands between <think> and </think> in front of an answer goes: apart (default) is
+                            reasoning_content
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused, but for /health, /metrics and
                             the files of the page
@@ -79,6 +81,8 @@ pub struct Config {
     pub embed_recipe: Option<String>,
     pub draft_tokens: usize,
     pub calls: Chosen,
+    /// Whether what a model thinks is told apart from its answer.
+    pub thoughts: bool,
     pub labels: Vec<String>,
     pub keys: Option<HashSet<String>>,
     pub page: bool,
@@ -113,6 +117,7 @@ impl Config {
             embed_recipe: None,
             draft_tokens: 0,
             calls: Chosen::Template,
+            thoughts: true,
             labels: Vec::new(),
             keys: None,
             page: true,
@@ -183,6 +188,7 @@ impl Config {
             "--embed-recipe" => self.embed_recipe = Some(value),
             "--draft-tokens" => self.draft_tokens = from_to(0, DRAFT_TOKENS, flag, &value)?,
             "--tool-calls" => self.calls = calls(flag, &value)?,
+            "--thoughts" => self.thoughts = are_apart(flag, &value)?,
             "--labels" => self.labels = labels(&value)?,
             "--api-keys" => self.keys = Some(keys(&value)?),
             "--page" => self.page = is_on(flag, &value)?,
@@ -272,6 +278,14 @@ fn calls(flag: &str, value: &str) -> Result<Chosen, String> {
     let formats = FORMATS.each_ref().map(|format| format.name).join(", ");
     let wrong = |()| format!("{flag} {value} is none of template, {formats}, none");
     value.parse().map_err(wrong)
+}
+
+fn are_apart(flag: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "apart" => Ok(true),
+        "content" => Ok(false),
+        _ => Err(format!("{flag} {value} is neither apart nor content")),
+    }
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
@@ -401,6 +415,7 @@ mod tests {
             ("--model a --option threads", "KEY=VALUE"),
             ("--model a --api-keys /nowhere/keys", "/nowhere/keys"),
             ("--model a --page yes", "--page yes"),
+            ("--model a --thoughts off", "neither apart nor content"),
             ("--model a --log-requests 1", "--log-requests 1"),
             (
                 "--model a --cors https://example.org/",

@@ -25,6 +25,7 @@ pub struct Begin {
 /// A whole answer.
 #[derive(Debug, Default)]
 pub struct Answer {
+    pub thought: String,
     pub text: String,
     pub calls: Vec<Value>,
 }
@@ -32,9 +33,10 @@ pub struct Answer {
 impl Answer {
     pub fn of(parts: impl IntoIterator<Item = Part>, short_ids: bool) -> Answer {
         let mut calls: Vec<(String, String)> = Vec::new();
-        let mut whole = String::new();
+        let (mut thought, mut whole) = (String::new(), String::new());
         for part in parts {
             match part {
+                Part::Thought(text) => thought += &text,
                 Part::Text(text) => whole += &text,
                 Part::Call { name, .. } => calls.push((name, String::new())),
                 Part::Arguments { text, .. } => {
@@ -46,6 +48,7 @@ impl Answer {
         }
         let calls = calls.into_iter();
         Answer {
+            thought,
             text: whole,
             calls: calls
                 .map(|(name, arguments)| call(short_ids, name, arguments))
@@ -92,6 +95,9 @@ impl Api {
                     false => json!(answer.text),
                 };
                 let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+                if !answer.thought.is_empty() {
+                    message["reasoning_content"] = json!(answer.thought);
+                }
                 if !answer.calls.is_empty() {
                     message["tool_calls"] = json!(answer.calls);
                 }
@@ -116,6 +122,9 @@ impl Api {
             delta.insert("role".into(), json!("assistant"));
         }
         match text {
+            Part::Thought(text) => {
+                delta.insert("reasoning_content".into(), json!(text));
+            }
             Part::Text(text) => {
                 delta.insert("content".into(), json!(text));
             }

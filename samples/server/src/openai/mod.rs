@@ -9,5 +9,7 @@ pub mod embeddings;
 mod form;
 mod logprobs;
 pub mod models;
+mod reading;
+mod thoughts;
 pub mod usage;
 pub mod writing;

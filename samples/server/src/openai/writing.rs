@@ -11,7 +11,7 @@
 //! The client that goes away drops the answer, which drops the task, which cancels it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -19,7 +19,7 @@ use axum::http::header::{HeaderName, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::Json;
 use futures_util::stream;
-use prefix::{EventKind, EventStream, Finish, Task, Tokenizer};
+use prefix::{EventKind, EventStream, Finish, Task, TaskBuilder, Tokenizer};
 use serde_json::{json, Value};
 
 use super::api::{Answer, Api, Begin};
@@ -27,6 +27,8 @@ use super::asked::{self, Asked};
 use super::calls::Calls;
 use super::form::Rule;
 use super::logprobs::{self, Tokens, Told};
+use super::reading::Reading;
+use super::thoughts::{self, Thoughts};
 use super::usage;
 use crate::app::{self, Call};
 use crate::dialect::Dialect;
@@ -35,7 +37,6 @@ use crate::fields::Fields;
 use crate::ids;
 use crate::say::say;
 use crate::tools::part::Part;
-use crate::tools::reader::Reader;
 
 /// Proxies such as nginx gather what is small unless an answer says otherwise.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -120,21 +121,38 @@ async fn write_by(
     asked.put_lengths(&mut options, length)?;
     asked.put_samples(&mut options, samples)?;
     let streamed = asked.stream == Some(true);
+    let short_ids = calls.short_ids;
+    // A text that is kept to a form has no thought in front of it.
+    let parts_thoughts = api == Api::Chat && call.app.config.thoughts && !calls.is_kept;
+    let opened = Arc::new(AtomicBool::new(false));
+    let fill = {
+        let (opened, tokenizer) = (opened.clone(), call.app.tokenizer.clone());
+        move |builder: &mut TaskBuilder| {
+            builder.add(&items[..])?;
+            if parts_thoughts {
+                // A chat is one item; one without a prompt fails later.
+                let prompt = builder.tokens(0).unwrap_or_default();
+                opened.store(thoughts::are_open(&tokenizer, &prompt), Ordering::Relaxed);
+            }
+            Ok(())
+        }
+    };
+    let reading = move || {
+        let is_open = opened.load(Ordering::Relaxed);
+        let thoughts = parts_thoughts.then(|| Thoughts::new(is_open));
+        Reading::new(thoughts, calls.reader())
+    };
     let name = call.app.config.name.clone();
     let head = json!({"id": ids::next(api.id()), "object": api.object(streamed), "created": ids::now(), "model": name});
     if !streamed {
-        let task = call
-            .run_task(api.kind(), options, move |builder| {
-                builder.add(&items[..]).map(drop)
-            })
-            .await?;
+        let task = call.run_task(api.kind(), options, fill).await?;
         let choices = match likely {
-            None => choices(api, &task, None, &calls)?,
+            None => choices(api, &task, None, reading, short_ids)?,
             // Each token is asked for, with all that were likely in its place.
             Some(_) => {
                 let (task, tokenizer) = (task.clone(), call.app.tokenizer.clone());
                 app::blocking(&call.app.gate, move || {
-                    choices(api, &task, Some(&tokenizer), &calls)
+                    choices(api, &task, Some(&tokenizer), reading, short_ids)
                 })
                 .await?
             }
@@ -144,11 +162,7 @@ async fn write_by(
         answer["usage"] = usage::of(&task, samples)?;
         return Ok(Json(answer).into_response());
     }
-    let task = call
-        .start_task(api.kind(), options, move |builder| {
-            builder.add(&items[..]).map(drop)
-        })
-        .await?;
+    let task = call.start_task(api.kind(), options, fill).await?;
     let with_usage = asked.stream_options.and_then(|o| o.include_usage) == Some(true);
     let mut head = head;
     if with_usage {
@@ -159,10 +173,10 @@ async fn write_by(
         head,
         with_usage,
         begun: vec![false; task.len()],
-        readers: (0..task.len()).map(|_| calls.reader()).collect(),
+        readings: (0..task.len()).map(|_| reading()).collect(),
         called: vec![false; task.len()],
         waiting: (0..task.len()).map(|_| Tokens::default()).collect(),
-        short_ids: calls.short_ids,
+        short_ids,
         told: likely.map(|_| (0..task.len()).map(|_| Told::default()).collect()),
         unfinished: task.len(),
         samples,
@@ -195,7 +209,8 @@ fn choices(
     api: Api,
     task: &Task,
     tokenizer: Option<&Tokenizer>,
-    calls: &Calls,
+    reading: impl Fn() -> Reading,
+    short_ids: bool,
 ) -> Result<Vec<Value>> {
     let choices = (0..task.len()).map(|item| {
         let text = task.text(item)?;
@@ -209,16 +224,9 @@ fn choices(
             }
             None => Value::Null,
         };
-        let answer = match calls.reader() {
-            Some(mut reader) => {
-                let parts = reader.push(&text).into_iter().chain(reader.end());
-                Answer::of(parts, calls.short_ids)
-            }
-            None => Answer {
-                text,
-                calls: Vec::new(),
-            },
-        };
+        let mut reading = reading();
+        let parts = reading.push(&text).into_iter().chain(reading.end());
+        let answer = Answer::of(parts, short_ids);
         let finish = finish_of(task.info(item)?.finish, !answer.calls.is_empty());
         Ok(api.whole(item, answer, finish, logprobs))
     });
@@ -232,8 +240,8 @@ struct Flow {
     with_usage: bool,
     /// Of each text whether a piece of it was sent.
     begun: Vec<bool>,
-    /// What finds calls in each, where any are looked for, and whether there were any.
-    readers: Vec<Option<Reader>>,
+    /// What finds thoughts and calls in each, and whether there were any calls.
+    readings: Vec<Reading>,
     called: Vec<bool>,
     short_ids: bool,
     /// Tokens of a text that is held back, since a call may have begun.
@@ -296,15 +304,13 @@ impl Flow {
                 let tokens = self.tell(item, |told, task| {
                     told.piece(|n| task.logprobs(item, n), &text)
                 })?;
-                let parts = match self.readers.get_mut(item) {
-                    Some(Some(reader)) => reader.push(&text),
-                    _ => vec![Part::Text(text)],
-                };
+                let reading = self.readings.get_mut(item);
+                let parts = reading.map_or(Vec::new(), |reading| reading.push(&text));
                 self.send_parts(item, parts, tokens)?;
             }
             EventKind::Finished { .. } => {
-                if let Some(Some(reader)) = self.readers.get_mut(item) {
-                    let parts = reader.end();
+                if let Some(reading) = self.readings.get_mut(item) {
+                    let parts = reading.end();
                     self.send_parts(item, parts, Tokens::default())?;
                 }
                 let mut tokens = self.take_waiting(item);

@@ -60,7 +60,13 @@ async function chat(form) {
   let usage = null;
   for await (const piece of pieces(answer.body)) {
     if (piece.error) throw new Error(piece.error.message);
-    at("answer").append(piece.choices[0]?.delta.content ?? "");
+    const { reasoning_content: thought, content } = piece.choices[0]?.delta ?? {};
+    if (thought) {
+      let said = at("answer").querySelector(".thought");
+      if (!said) at("answer").append((said = Object.assign(document.createElement("p"), { className: "thought" })));
+      said.append(thought);
+    }
+    at("answer").append(content ?? "");
     usage = piece.usage ?? usage;
   }
   const time = (performance.now() - begin) / 1000;

@@ -35,6 +35,8 @@ pub struct Known {
 /// A part of an answer, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
+    /// What the model thinks before it answers.
+    Thought(String),
     Text(String),
     /// A call begins; its arguments follow.
     Call {

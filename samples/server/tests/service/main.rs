@@ -13,6 +13,7 @@ mod paths;
 mod samples;
 mod support;
 mod tenants;
+mod thoughts;
 mod told;
 mod tools;
 mod writing;

@@ -37,14 +37,18 @@ enum Choice {
 pub struct Calls {
     pub asked: Option<part::Asked>,
     pub rule: Option<Rule>,
+    /// Whether that keeps all of it to a form, or there may be text.
+    pub is_kept: bool,
     pub short_ids: bool,
 }
 
 impl Calls {
     /// Of a request without tools.
     pub fn none(fields: &Fields) -> Result<Calls> {
+        let rule = fields.read::<Form>()?.rule(None)?;
         Ok(Calls {
-            rule: fields.read::<Form>()?.rule(None)?,
+            is_kept: rule.is_some(),
+            rule,
             ..Calls::default()
         })
     }
@@ -75,22 +79,23 @@ impl Calls {
             return Calls::none(fields);
         }
         let several = style.several && !one && body.parallel_tool_calls != Some(false);
-        let (format, rule) = match is_forced {
+        let (format, rule, is_kept) = match is_forced {
             true => {
                 let format = format.forced();
                 let rule = form::forced(format, &functions, several);
-                (format, form.rule(Some(rule))?)
+                (format, form.rule(Some(rule))?, true)
             }
             false => match form.rule(None)? {
                 Some(answer) if answer.is_response_format() => {
                     let format = format.forced();
                     let rule = form::or_answer(format, &functions, several, &answer);
-                    (format, Some(rule))
+                    (format, Some(rule), true)
                 }
                 // A text that is kept to another form is none of calls.
                 Some(other) => {
                     return Ok(Calls {
                         rule: Some(other),
+                        is_kept: true,
                         ..Calls::default()
                     });
                 }
@@ -98,7 +103,7 @@ impl Calls {
                     let is_strict = functions.iter().any(|function| function.is_strict);
                     let can_be = is_strict && format.keeps_calls();
                     let rule = can_be.then(|| form::among_text(format, &functions, several));
-                    (format, rule)
+                    (format, rule, false)
                 }
             },
         };
@@ -115,6 +120,7 @@ impl Calls {
         Ok(Calls {
             asked: Some(asked),
             rule,
+            is_kept,
             short_ids: style.short_ids,
         })
     }

@@ -34,6 +34,7 @@ fn gathered(parts: impl IntoIterator<Item = Part>) -> (String, Vec<(String, Stri
     for part in parts {
         match part {
             Part::Text(text) => all += &text,
+            Part::Thought(text) => panic!("a thought: {text}"),
             Part::Call { number, name } => {
                 assert_eq!(number, calls.len());
                 calls.push((name, String::new()));
