@@ -91,6 +91,11 @@ fn a_prompt_may_open_one() {
     let plain = start(|config| config.thoughts = false);
     let text = message(&plain, &body("<think>", json!({})))["content"].clone();
     assert_eq!(apart["reasoning_content"], text.as_str().unwrap().trim());
+    let line = message(&service, &body("<think>\n", json!({})));
+    assert!(
+        line["content"] == "" && line["reasoning_content"].is_string(),
+        "{line}"
+    );
     let other = message(&service, &body("Paris", json!({})));
     assert_eq!(other.get("reasoning_content"), None);
     // What is kept to a form is an answer, and so are completions.
