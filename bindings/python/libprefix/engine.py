@@ -85,9 +85,10 @@ class Engine(Handle):
         handle = self._handle if self._handle is not None else ffi.NULL
         return _STATES.get(core.prefix_engine_state(handle), "unknown")
 
-    def cache(self, namespace: int = 0) -> Cache:
-        """The cache of a namespace, by its number; 0 is that of requests that name none."""
-        return Cache(self, namespace)
+    def cache(self, namespace: int | str = 0) -> Cache:
+        """The cache of a namespace, by its number or its name; a name is made when it is new. 0 is that of requests that name
+        none."""
+        return Cache(self, self.namespace(namespace) if isinstance(namespace, str) else namespace)
 
     def save_snapshot(self, path: str | os.PathLike[str], namespaces: Sequence[int] = ()) -> dict[str, int]:
         """Saves what these namespaces (none: all) have in the cache; what was saved: tokens, bytes, ..."""
@@ -141,7 +142,7 @@ class Engine(Handle):
         call(function, self.handle, *arguments, out)
         return out[0]
 
-    def cached_tokens(self, tokens: Tokens, namespace: int = 0) -> int:
+    def cached_tokens(self, tokens: Tokens, namespace: int | str = 0) -> int:
         """How many of the first of these tokens are in the cache."""
         return self.cache(namespace).lookup(tokens)["cached_tokens"]
 

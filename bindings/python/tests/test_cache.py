@@ -91,6 +91,9 @@ class CacheControl(unittest.TestCase):
         self.assertEqual(self.engine.namespace_count, 4)
         self.engine.run([libprefix.Warm(PROMPT, {"namespace_id": both})])
         self.assertEqual(self.engine.cache(both).lookup(PROMPT)["cached_tokens"], 64)
+        self.assertEqual(self.engine.cache("tenant").namespace, tenant)
+        self.engine.run([libprefix.Warm(PROMPT, {"namespace": "new"})])
+        self.assertEqual(self.engine.cached_tokens(PROMPT, "new"), 64)
         self.assertEqual(self.engine.drop_namespace(both), 64)
         self.assertEqual(self.engine.close_namespace(tenant), 0)
         with self.assertRaises(FileNotFoundError):
