@@ -47,7 +47,9 @@ void fill_kernels_avx_vnni(KernelTable& table);
 void fill_kernels_avx512_vnni(KernelTable& table);
 void fill_kernels_amx_int8(KernelTable& table);
 void fill_kernels_neon_dot(KernelTable& table);
-// GemmKernels::tile_int8 of fill_kernels_avx512_vnni, which the amx level takes for few rows.
+// GemmKernels::tile_int8 and tile_values of fill_kernels_avx512_vnni, which the amx level takes for
+// few rows.
 void multiply_int8_avx512_vnni(const TileArgs& args);
+void multiply_values_avx512_vnni(const ValueTileArgs& args);
 
 }  // namespace prefix::ops

@@ -9,4 +9,8 @@ void fill_kernels_avx512_vnni(KernelTable& table) { add_vnni_kernels(table.gemm)
 
 void multiply_int8_avx512_vnni(const TileArgs& args) { multiply_tile<Int8ByVnni>(args); }
 
+void multiply_values_avx512_vnni(const ValueTileArgs& args) {
+  multiply_value_tile<ValuesByVnni>(args);
+}
+
 }  // namespace prefix::ops
