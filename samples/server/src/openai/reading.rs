@@ -46,3 +46,43 @@ impl Reading {
         parts
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::tools::format::FORMATS;
+    use crate::tools::part::{Asked, Known};
+
+    /// One that stands in front of the answer is in front, whatever the model thought before.
+    #[test]
+    fn calls_are_found_behind_a_thought() {
+        for format in FORMATS.iter().filter(|format| !format.is_marked) {
+            let tool = Known {
+                name: "f".into(),
+                parameters: None,
+            };
+            let calls = Reader::new(&Asked {
+                format,
+                tools: Arc::new(vec![tool]),
+                most: usize::MAX,
+                is_forced: false,
+            });
+            let text = match format.key {
+                "" => "[f(a=1)]".to_string(),
+                key => format!("{{\"name\": \"f\", \"{key}\": {{\"a\": 1}}}}"),
+            };
+            let text = match format.name {
+                "mistral" => format!("[{text}]"),
+                _ => text,
+            };
+            let mut reading = Reading::new(Some(Thoughts::new(false)), Some(calls));
+            let mut parts = reading.push(&format!("<think>so</think>\n{text}"));
+            parts.extend(reading.end());
+            assert_eq!(parts[0], Part::Thought("so".into()));
+            let is_call = matches!(&parts[1], Part::Call { name, .. } if name == "f");
+            assert!(is_call && parts.len() == 3, "{}: {parts:?}", format.name);
+        }
+    }
+}

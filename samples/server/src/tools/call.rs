@@ -1,7 +1,7 @@
 //! A call, and how it is read from JSON.
 
-use serde_json::from_str;
 use serde_json::value::RawValue;
+use serde_json::{from_str, json};
 
 use super::part::Asked;
 use crate::fields::Fields;
@@ -11,6 +11,23 @@ pub struct Call {
     pub name: String,
     /// An object of JSON.
     pub arguments: String,
+}
+
+impl Call {
+    /// Of arguments by their names, with values in JSON; none when a name comes twice.
+    pub fn of(name: &str, arguments: &[(&str, String)]) -> Option<Call> {
+        let mut fields: Vec<String> = Vec::new();
+        for (at, (name, value)) in arguments.iter().enumerate() {
+            if arguments[..at].iter().any(|(other, _)| other == name) {
+                return None;
+            }
+            fields.push(format!("{}: {value}", json!(name)));
+        }
+        Some(Call {
+            name: name.to_string(),
+            arguments: format!("{{{}}}", fields.join(", ")),
+        })
+    }
 }
 
 /// One call or a list of them; none when one of them is not a call of a function that is known.

@@ -218,29 +218,19 @@ impl<'t> Reader<'t> {
     }
 
     fn call(&mut self, asked: &Asked) -> Option<Call> {
-        let name = self.word().filter(|name| asked.knows(name))?.to_string();
+        let name = self.word().filter(|name| asked.knows(name))?;
         self.take("(")?;
         let mut arguments: Vec<(&str, String)> = Vec::new();
         while self.take(")").is_none() {
-            let name = self.word()?;
+            let argument = self.word()?;
             self.take("=")?;
-            if arguments.iter().any(|(other, _)| *other == name) {
-                return None;
-            }
-            arguments.push((name, self.value(1)?));
+            arguments.push((argument, self.value(1)?));
             if self.take(",").is_none() {
                 self.take(")")?;
                 break;
             }
         }
-        let fields = arguments
-            .iter()
-            .map(|(name, value)| format!("{}: {value}", json!(name)));
-        let fields = fields.collect::<Vec<_>>().join(", ");
-        Some(Call {
-            name,
-            arguments: format!("{{{fields}}}"),
-        })
+        Call::of(name, &arguments)
     }
 
     fn value(&mut self, depth: usize) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Finds calls in a text that comes piece by piece.
 //!
 //! ```text
-//!   found    text ──> a call may begin ──> its JSON is whole, its end is there, it names a tool ──> a call, all at once
+//!   found    text ──> a call may begin ──> its body is whole, its end is there, it names a tool ──> a call, all at once
 //!             ^              └── it is something else: text, looked at again behind its marker ──┐
 //!             └──────────────────────────────────────────────────────────────────────────────────┘
 //!   forced   the form of the answer lets nothing else come: the name as soon as it is there, arguments as they come

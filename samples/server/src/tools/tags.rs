@@ -8,8 +8,6 @@
 //!   </function>
 //! ```
 
-use serde_json::json;
-
 use super::call::Call;
 use super::part::Asked;
 use super::scan::Step;
@@ -120,22 +118,12 @@ pub fn call(body: &str, asked: &Asked) -> Option<Call> {
     let mut arguments: Vec<(&str, String)> = Vec::new();
     while let Some((name, value)) = named(rest, PARAMETER) {
         let (value, behind) = value.split_once(PARAMETER_END)?;
-        if arguments.iter().any(|(other, _)| *other == name) {
-            return None;
-        }
         let value = value.strip_prefix('\n').unwrap_or(value);
         let value = value.strip_suffix('\n').unwrap_or(value);
         arguments.push((name, typed::value(value, properties.get(name))));
         rest = behind;
     }
-    let fields = arguments
-        .iter()
-        .map(|(name, value)| format!("{}: {value}", json!(name)));
-    let fields = fields.collect::<Vec<_>>().join(", ");
-    Some(Call {
-        name: name.to_string(),
-        arguments: format!("{{{fields}}}"),
-    })
+    Call::of(name, &arguments)
 }
 
 /// The name in a tag, and what stands behind it.
